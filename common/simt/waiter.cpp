@@ -24,6 +24,8 @@ const char* text_of(Wait what) {
             return "a filled FIFO slot";
         case Wait::kFifoSpace:
             return "a free FIFO slot";
+        case Wait::kTurn:
+            return "its turn";
         case Wait::kFifoMessage:
             return "rank {rank} expected {expected} more bytes of a message from rank {peer}, "
                    "which sends {seen}: both sides must pass the same number of bytes, in the same "

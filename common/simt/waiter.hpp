@@ -40,6 +40,7 @@ enum class Wait : std::uint32_t {
     kLine,       ///< Eight lanes' data with one flag.
     kFifoData,   ///< A filled slot of a FIFO.
     kFifoSpace,  ///< A free slot of a FIFO.
+    kTurn,       ///< A receiver that another rank still sends to (lab 06).
     // No waits from here on.
     kFifoMessage,  ///< The FIFO brought a message of unexpected length.
     kFifoEntry,    ///< A FIFO entry points outside the buffer.

@@ -49,23 +49,31 @@ std::size_t enough_for_chunks(unsigned blocks) {
     return is_emulated() || blocks >= 64 ? kAnySize : 0;
 }
 
-/// What all ranks' slots take of a call with parts.
+/// What slots take of each part, with a pack left for elements after the last whole one.
+std::size_t slot_at_once(int ranks) {
+    return peer_slot_bytes(ranks) - sizeof(simt::Pack16);
+}
 std::size_t slots_at_once(int ranks) {
-    return peer_slot_bytes(ranks) * static_cast<std::size_t>(ranks);
+    return slot_at_once(ranks) * static_cast<std::size_t>(ranks);
 }
 
 std::size_t packets_at_once(int) {
     return kOneShotLimit;
 }
 
-// More slow the copies down. Fewer cannot add up narrow types in time: on four H200s, 1G of
-// bfloat16 takes 4.57 ms with 32 blocks, 4.25 with 64 and 4.27 with 80.
-constexpr unsigned kCopyBlocks = 32;
+// Fewer cannot add up in time: on four H200s, 512M takes 2.26 ms with 32 blocks, 2.18 with 64.
+constexpr unsigned kCopyBlocks = 64;
 
-/// Above these bytes, copies take less time than pieces through scratch memory, though each begins
-/// some 4 us after the previous one: from the times of both on two, four and eight H200s.
+/// Above these bytes, copies take less time than chunks through scratch memory, though each begins
+/// some 4 us after the previous one: from the times of both on two and four H200s.
 std::size_t copies_pay_above(int ranks) {
-    return std::size_t{ranks <= 2 ? 8U : ranks <= 4 ? 64U : 128U} << 20;
+    return std::size_t{ranks <= 2 ? 128U : ranks <= 4 ? 64U : 128U} << 20;
+}
+
+/// Above these bytes, chunks take less time than packets in pieces: measured like the others.
+template <std::size_t kMiB>
+std::size_t chunks_pay_above(int) {
+    return kMiB << 20;
 }
 
 // The rows of algorithms that make all three collectives.
@@ -84,8 +92,26 @@ constexpr AlgorithmRow two_shot(Collective collective, std::string_view why) {
             .algorithm = Algorithm::kTwoShot,
             .why = why,
             .in_windows = true,
+            .meets = true,
             .by_parts = collective == Collective::kAllReduce,
             .kernels = &kTwoShotKernels};
+}
+
+constexpr AlgorithmRow chunks(Collective collective) {
+    const bool reduces_all = collective == Collective::kAllReduce;
+    const bool scatters = collective == Collective::kReduceScatter;
+    return {.collective = collective,
+            .algorithm = Algorithm::kChunks,
+            .why = "above {above}: stores cross a link faster than loads",
+            .in_windows = !scatters,
+            .or_slots = true,
+            .meets = true,
+            .for_links = true,
+            .by_parts = reduces_all,
+            .at_once = reduces_all ? slots_at_once : slot_at_once,
+            .enough_for = enough_for_chunks,
+            .outside_windows_above = scatters ? chunks_pay_above<2> : chunks_pay_above<1>,
+            .kernels = &kChunksKernels};
 }
 
 constexpr AlgorithmRow copy(Collective collective) {
@@ -123,23 +149,17 @@ constinit const std::array kRows{
                  .kernels = &kPushKernels},
     two_shot(Collective::kAllReduce,
              "above {above}: staging through scratch memory costs an extra pass to clear it"),
-    AlgorithmRow{.collective = Collective::kAllReduce,
-                 .algorithm = Algorithm::kChunks,
-                 .why = "above {above}: stores cross a link faster than loads",
-                 .in_windows = true,
-                 .for_links = true,
-                 .by_parts = true,
-                 .at_once = slots_at_once,
-                 .enough_for = enough_for_chunks,
-                 .kernels = &kChunksKernels},
+    chunks(Collective::kAllReduce),
     copy(Collective::kAllReduce),
 
     one_shot(Collective::kReduceScatter, kReduceScatterPacketsKernels),
     two_shot(Collective::kReduceScatter, "above {above}: half of a packet's bytes are flags"),
+    chunks(Collective::kReduceScatter),
     copy(Collective::kReduceScatter),
 
     one_shot(Collective::kAllGather, kAllGatherPacketsKernels),
     two_shot(Collective::kAllGather, "above {above}: half of a packet's bytes are flags"),
+    chunks(Collective::kAllGather),
     copy(Collective::kAllGather),
 };
 

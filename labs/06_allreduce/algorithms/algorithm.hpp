@@ -40,6 +40,8 @@ struct AlgorithmRow {
     std::string_view why;
     bool floating_only = false;  ///< It needs the sentinel, which integers do not have.
     bool in_windows = false;     ///< Peers use a buffer in place, so it lies in a window.
+    bool or_slots = false;       ///< But if it does not, the data goes through peer slots.
+    bool meets = false;          ///< The ranks exchange their buffers' addresses.
     bool own_device = false;     ///< Each rank needs a device of its own.
     bool for_links = false;      ///< It gains nothing where ranks share a device.
     /// Its kernels need few registers, and none of a rank's blocks waits for one block of a peer.
@@ -47,13 +49,13 @@ struct AlgorithmRow {
     bool small_kernels = false;
     bool by_parts = false;            ///< A rank's threads share one part of the data, not all.
     unsigned bytes_per_thread = 16;   ///< At a time.
-    unsigned most_blocks = 1U << 30;  ///< Of a launch, for float; twice for narrower types.
+    unsigned most_blocks = 1U << 30;  ///< Of a launch.
     /// The most bytes of one launch, for a number of ranks: a larger call takes several.
     std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
     /// The most bytes that so many blocks should move: above, two shots are faster.
     std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
     /// Calls of more bytes than this, with a buffer in no window, take it if the tuning table's
-    /// algorithm needs windows.
+    /// algorithm needs windows. If several rows do, the last.
     std::size_t (*outside_windows_above)(int ranks) = [](int) { return kAnySize; };
     LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
     const AlgorithmKernels* kernels;

@@ -14,8 +14,10 @@ struct QueuedCall : KernelCall {
     CUstream stream;
     LaunchShape shape;
     std::size_t at_once;  ///< The most elements of one launch.
-    /// This rank's buffers, at the addresses at which each rank has them mapped; of a call with
-    /// parts, what that rank uses of them. For algorithms that need windows.
+    bool in_windows;      ///< Peers can reach the buffers that they use.
+    /// This rank's buffers, at the addresses at which each rank has them mapped, or if they lie in
+    /// no window, this rank's; of a call with parts, what that rank uses of them. For algorithms
+    /// whose ranks meet.
     Buffers seen[kMaxBarrierRanks];
 };
 

@@ -124,8 +124,8 @@ Communicator::Places Communicator::places_of(const Call& call) const {
     return places;
 }
 
-QueuedCall Communicator::queued(const Call& call, const Places& places, CUstream stream,
-                                const CallPlan& plan) const {
+QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstream stream) const {
+    const auto& [places, in_windows, plan] = checked;
     const bool gathers = call.collective == Collective::kAllGather;
     const Call moved = gathers ? call.as_integers() : call;
     QueuedCall queued{{{Reduction(call.op, ranks(), is_signed_integer(moved.type)),
@@ -134,8 +134,9 @@ QueuedCall Communicator::queued(const Call& call, const Places& places, CUstream
                       stream,
                       plan.shape,
                       plan.piece * size_of(call.type) / size_of(moved.type),
+                      in_windows,
                       {}};
-    for (int p = 0; p < ranks() && plan.row->in_windows; ++p) {
+    for (int p = 0; p < ranks() && plan.row->meets; ++p) {
         // Where rank p reads in this rank's input, and writes in this rank's output.
         const std::size_t part = places.part * static_cast<std::size_t>(p);
         const auto seen = [&](const std::optional<WindowPlace>& place, CUdeviceptr own) {
@@ -236,9 +237,8 @@ CallPlan Communicator::call(Call call, CUstream stream, Algorithm asked) {
         return plan;
     }
     prepare(*plan.row);
-    queue_in_turn(stream, [&] {
-        plan.row->kernels->queue(*workspace_, queued(call, checked.places, stream, plan));
-    });
+    queue_in_turn(stream,
+                  [&] { plan.row->kernels->queue(*workspace_, queued(call, checked, stream)); });
     return plan;
 }
 

@@ -234,8 +234,7 @@ private:
                   const std::function<void()>& also = {});
     /// Calls `queue` after the last call's work. If it throws, the ranks cannot go on.
     void queue_in_turn(CUstream stream, const std::function<void()>& queue);
-    QueuedCall queued(const Call& call, const Places& places, CUstream stream,
-                      const CallPlan& plan) const;
+    QueuedCall queued(const Call& call, const Checked& checked, CUstream stream) const;
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
     /// Makes what the algorithm needs for large calls, unless that is done. Collective.
     void prepare(const AlgorithmRow& row);

@@ -67,7 +67,9 @@ void add_places(std::vector<show::Place>& places, const Workspace& workspace,
     };
     add_flags("barrier flags", workspace.barrier().peer(rank)->inbox);
     add_flags("addresses", workspace.at<RendezvousMemory>(Algorithm::kTwoShot).of(rank)->inbox);
-    add_flags("chunk flags", workspace.at<ChunksMemory>(Algorithm::kChunks).of(rank)->sent);
+    const ChunksMemory& chunks = *workspace.at<ChunksMemory>(Algorithm::kChunks).of(rank);
+    add_flags("chunk flags", chunks.sent);
+    add_flags("turns", chunks.turns);
     add_flags("input flags", workspace.at<CopyMemory>(Algorithm::kCopy).of(rank)->inputs);
     add_flags("sum flags", workspace.at<CopyMemory>(Algorithm::kCopy).of(rank)->sums);
     if (workspace.slots != nullptr) {
@@ -110,6 +112,7 @@ void run(Rank& rank, const Options& options) {
         stream.get(),
         row.shape(count / kPerPack<float, simt::Pack16>, {1, 256}),
         count,
+        true,
         {}};
     std::fill_n(call.seen, rank.size(), Buffers{in.local(), out.local()});  // threads: one range
     const auto run_call = [&] {

@@ -294,8 +294,12 @@ SYMM_PLAIN(16)
 SYMM_ATOMIC(8, std::uint8_t)
 SYMM_ATOMIC(32, std::uint32_t)
 SYMM_ATOMIC(64, std::uint64_t)
+// What a rank's own threads count is not recorded.
+std::uint32_t __tsan_atomic32_fetch_add(volatile std::uint32_t* p, std::uint32_t value, int) {
+    return __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST);
+}
 bool __tsan_atomic32_compare_exchange_strong(volatile std::uint32_t* p, std::uint32_t* expected,
-                                             std::uint32_t value, int, int) {  // not recorded
+                                             std::uint32_t value, int, int) {
     return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST,
                                        __ATOMIC_SEQ_CST);
 }

@@ -22,11 +22,11 @@ constexpr std::string_view kFewBlocks = "with this few blocks, two shots are fas
 constexpr std::string_view kNoWindow =
     "a buffer is not in a window: it goes through scratch memory";
 constexpr std::string_view kNoWindowNeeded =
-    "a buffer is not in a window: the copy engine needs none";
+    "a buffer is not in a window: a large call goes through peer slots";
 
 /// Whether the ranks have what the row needs.
 bool is_possible(const AlgorithmRow& row, bool in_windows, const MostShapes& most) {
-    return (!row.in_windows || in_windows) &&
+    return (!row.in_windows || row.or_slots || in_windows) &&
            (most.own_devices || (!row.own_device && !row.for_links));
 }
 
@@ -35,7 +35,7 @@ bool has_enough_blocks(const AlgorithmRow& row, std::size_t bytes, const MostSha
 }
 
 /// The table's choice, if the call can take it. Else, the algorithm that needs only windows; or one
-/// that needs none: larger calls take it in pieces, up to where another row pays.
+/// that needs none: the one for calls of this size, or one that makes them in pieces.
 Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
     const std::size_t bytes = call.all_bytes(tuner.ranks);
     const TuningRow& sizes = tuner.table.row(tuner.ranks, kind_of(call));
@@ -47,23 +47,22 @@ Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
         if (row.collective != call.collective || (row.floating_only && !is_floating(call.type))) {
             continue;
         }
-        if (bytes > row.outside_windows_above(tuner.ranks)) {
+        if (bytes > row.outside_windows_above(tuner.ranks) && is_possible(row, false, tuner.most) &&
+            has_enough_blocks(row, bytes, tuner.most)) {
             for_large = &row;
-        }
-        if (row.in_windows && !row.for_links) {
+        } else if (row.in_windows && !row.or_slots) {
             in_place = &row;
-        } else if (!row.in_windows && !row.own_device &&
+        } else if (!row.own_device && !row.for_links &&
                    (any_memory == nullptr || sizes.limit(row.algorithm) != 0)) {
             any_memory = &row;
         }
     }
-    if (!is_possible(*wanted, in_windows, tuner.most)) {
+    if ((wanted->in_windows && !in_windows) || !is_possible(*wanted, in_windows, tuner.most)) {
         if (in_windows) {
             return {in_place, in_place->why};
         }
-        return for_large != nullptr && is_possible(*for_large, false, tuner.most)
-                   ? Choice{for_large, kNoWindowNeeded}
-                   : Choice{any_memory, kNoWindow};
+        return for_large != nullptr ? Choice{for_large, kNoWindowNeeded}
+                                    : Choice{any_memory, kNoWindow};
     }
     if (in_windows && !has_enough_blocks(*wanted, bytes, tuner.most)) {
         return {in_place, kFewBlocks};
@@ -87,7 +86,7 @@ void require_possible(const AlgorithmRow& row, const Call& call, bool in_windows
         refuse(name + " needs one device per rank",
                [](const AlgorithmRow& other) { return !other.own_device; });
     }
-    if (row.in_windows && !in_windows) {
+    if (row.in_windows && !row.or_slots && !in_windows) {
         throw std::invalid_argument(name +
                                     " needs both buffers in windows (Communicator::allocate)");
     }
@@ -141,9 +140,7 @@ CallPlan Tuner::plan(const Call& call, bool in_windows, Algorithm asked) const {
         row.bytes_per_thread * static_cast<std::size_t>(row.by_parts ? ranks : 1);
     const LaunchShape& limit = most.of(row);
     LaunchShape shape = row.shape((piece + unit - 1) / unit, limit);
-    // Types that are computed as wider ones take more time.
-    const unsigned most_blocks = row.most_blocks * (size_of(call.type) < sizeof(float) ? 2 : 1);
-    shape.blocks = std::min(shape.blocks, most_blocks);
+    shape.blocks = std::min(shape.blocks, row.most_blocks);
     if (overrides.threads != 0) {
         shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
     }

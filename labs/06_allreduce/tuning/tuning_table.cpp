@@ -26,14 +26,14 @@ ranks calls   oneshot sentinel push twoshot chunks
 2  integer       512K     -    -  16M  256M
 2  reducescatter   1M     -    - 256M     -
 2  allgather       1M     -    - 512M     -
-4  floating        1K  256K  16M    -  128M
-4  integer       256K     -    -   8M  128M
+4  floating        1K  256K  16M    -  256M
+4  integer       256K     -    -   8M  256M
 4  reducescatter   1M     -    - 128M     -
-4  allgather       1M     -    - 256M     -
-8  floating         -  256K  16M    -  256M
-8  integer       128K     -    -  16M  256M
+4  allgather       1M     -    -  16M  512M
+8  floating         -  256K  16M    -  512M
+8  integer       128K     -    -  16M  512M
 8  reducescatter   1M     -    - 256M     -
-8  allgather       1M     -    - 256M     -
+8  allgather       1M     -    -  16M  512M
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
@@ -41,11 +41,11 @@ ranks calls   oneshot sentinel push twoshot chunks
 2   floating       16K   1M     -   4M  16M
 2   integer       512K    -     -   4M  16M
 2   reducescatter   4K    -     -  32M    -
-2   allgather       4K    -     -  32M    -
+2   allgather       4K    -     -   4M  32M
 16  floating       16K  64K  256K   4M  16M
 16  integer        64K    -     -   4M  16M
 16  reducescatter   8K    -     -  32M    -
-16  allgather       8K    -     -  32M    -
+16  allgather       8K    -     -   4M  32M
 )";
 
 std::string_view librarys_table() {

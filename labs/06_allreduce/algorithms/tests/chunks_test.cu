@@ -18,18 +18,19 @@ constexpr std::size_t kSlot = 24;             // packs
 constexpr std::uint32_t kSteps = 0xfffffffa;  // of each block at the start
 
 struct Memory {
-    ChunksMemory chunks;  // words, all of them numbers of steps
+    ChunksMemory chunks;  // words: numbers of steps, then turns
     TrustMemory trust;
-    alignas(16) simt::Pack16 slots[(kRanks - 1) * kSlot];
+    alignas(16) simt::Pack16 inputs[(kRanks - 1) * kSlot];
+    alignas(16) simt::Pack16 sums[(kRanks - 1) * kSlot];
 };
 
-template <unsigned kBlocks>
+template <unsigned kBlocks, bool kUnpacks = false>
 struct ChunksSide : ProtocolSide {
     ChunksSide(Rank& r, std::chrono::nanoseconds limit)
         : ProtocolSide(r, limit), shared(r, sizeof(Memory)) {
         const auto started = std::make_unique<Memory>();
         std::fill_n(reinterpret_cast<std::uint32_t*>(&started->chunks),
-                    sizeof(started->chunks) / sizeof(kSteps), kSteps);
+                    offsetof(ChunksMemory, turns) / sizeof(kSteps), kSteps);
         copy_to_device(shared.local(), started.get(), sizeof(*started));
         r.bootstrap().barrier("ready");
     }
@@ -48,8 +49,11 @@ struct ChunksSide : ProtocolSide {
                      {memory.member(&ProtocolMemory::barrier), me, kRanks}},
                     shared.pointer<ChunksMemory>(offsetof(Memory, chunks)),
                     {shared.pointer<TrustMemory>(offsetof(Memory, trust)), me, kRanks},
-                    {shared.pointer<simt::Pack16>(offsetof(Memory, slots)), kSlot},
-                    kChunk}},
+                    {shared.pointer<simt::Pack16>(offsetof(Memory, inputs)), kSlot},
+                    {shared.pointer<simt::Pack16>(offsetof(Memory, sums)), kSlot},
+                    0,
+                    kChunk,
+                    kUnpacks}},
             Kernel::kSharedBytes);
     }
     CUdeviceptr gave_up(int peer) const {
@@ -61,9 +65,10 @@ struct ChunksSide : ProtocolSide {
 };
 
 // Counts range from less than one pack to parts of several chunks. Some parts are shorter.
-TEST(TwoShotChunks, IsRightCallAfterCall) {
+template <bool kUnpacks>
+void expect_right_call_after_call() {
     run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
-        ChunksSide<2> side(rank, Deadline::standard_limit());
+        ChunksSide<2, kUnpacks> side(rank, Deadline::standard_limit());
         for (unsigned call = 0;
              const std::size_t count : {250UL, 3UL, 4UL, 13UL, 144UL, 148UL, 249UL, 61UL}) {
             side.prepare(call);
@@ -72,6 +77,13 @@ TEST(TwoShotChunks, IsRightCallAfterCall) {
         }
         side.expect_right();
     });
+}
+
+TEST(TwoShotChunks, IsRightCallAfterCall) {
+    expect_right_call_after_call<false>();
+}
+TEST(TwoShotChunks, IsRightWithoutWindows) {
+    expect_right_call_after_call<true>();
 }
 
 TEST(TwoShotChunks, TellsPeersThatItGaveUp) {

@@ -1,48 +1,60 @@
 #pragma once
 /// \file
-/// AllReduce in two shots that only store: each rank pushes its input in chunks, and a flag follows
-/// each chunk.
+/// Two shots that only store: each rank pushes its input to its peers in chunks, flags follow, and
+/// each rank pushes the sums of its part. An AllReduce, or one of the two shots alone.
 ///
 /// A load crosses the link twice, as a request and as data; a store crosses it once. Between two
 /// H100s, loads reach 337 GB/s, and stores 366. In two_shot.hpp, each rank loads its peers' inputs.
 /// Here the peers push them instead: rank p adds up part p, and has a slot for each peer's part p,
 /// in scratch memory that it shares with the copy engine's calls (peer_slots.hpp).
 ///
-/// Each part is cut into chunks. Block b of every rank handles chunks b, b + G, b + 2G and so on of
-/// all parts, where G is the number of blocks in the grid. The rendezvous and the end happen once
-/// per call. Step i of block b of rank r, where c is the block's i-th chunk:
+/// Each part is cut into chunks, and block b of every rank handles chunks b, b + G, b + 2G and so
+/// on of all parts, where G is the number of blocks in the grid. With more than two ranks, a rank
+/// pushes all chunks for one peer before those for the next, in turns (turns.hpp). Two ranks have
+/// one link each way, so they go round by round instead: a round is one chunk of each block, and a
+/// block pushes round i + 1 before it waits for round i, so it adds up one chunk while the next is
+/// on its way. With more ranks there is one round. Block b of rank r:
 ///
 /// | step       | who         | does                                    | to what                   | order   | why |
 /// |------------|-------------|-----------------------------------------|---------------------------|---------|-----|
 /// | rendezvous | all threads | meet block b of all ranks               |                           | acquire | scratch memory and outputs are free, and each rank knows where the outputs are (rendezvous.hpp) |
-/// | push i     | all threads | store chunk c of part p of `in`, for all peers p | slot r of rank p | plain   | before the release |
-/// | tell i     | thread p, after `block.sync()` | stores the step's number      | rank p's `sent[b][r]` | release | rank p may read the chunk once it sees this number |
+/// | push i     | all threads | for each peer p in turn, store round i's chunks of part p of `in` | slot r of rank p | plain | before the release |
+/// | tell i     | thread p, after `block.sync()` | stores the step's number      | rank p's `sent[b][r]` | release | rank p may read the chunks once it sees this number |
 /// | wait i     | thread p    | polls until the flag reaches the number | its own `sent[b][p]`      | acquire | |
 /// | wait i     | all threads | `AbortBarrier::sync`                    |                           | block   | no thread reads before all chunks have arrived; if one thread gives up, all leave |
-/// | reduce i   | all threads | add up chunk c of part r, from the rank's own `in` and its slots | every rank's `out` | plain | before the release of the barrier |
+/// | reduce i   | all threads | add up the chunks of part r, from the rank's own `in` and its slots | its own `out` and, in its first turn, that of rank r + 1 | plain | before the release of the barrier |
+/// | share i    | all threads | in turn, store the sums from its own `out` | the other peers' `out` | plain   | each thread reads what it wrote |
 /// | end        | all threads | pass a barrier with block b of all ranks |                          | release, acquire | all sums have arrived, and all slots have been read |
 ///
-/// A block does push i + 1 before wait i, so it adds up one chunk while the next is on its way.
+/// A ReduceScatter has no peer's `out` in reduce, and no share. An AllGather begins with share, of
+/// `in`. If outputs lie in no window, a rank shares into its peers' slots for sums instead, and
+/// each rank copies them into its own output, one round later:
 ///
-/// - No deadlock: in step i, block b waits for push i of block b of each peer, and each of those
-///   blocks does push i before it waits in step i. No block waits for another block of its rank.
-///   All blocks of all ranks run at the same time.
+/// | step       | who         | does                                    | to what                   | order   | why |
+/// |------------|-------------|-----------------------------------------|---------------------------|---------|-----|
+/// | told i     | thread p, after `block.sync()` | stores the step's number      | rank p's `shared[b][r]` | release | as in tell i |
+/// | unpack i   | thread p, then all | wait as in wait i, for `shared[b][p]`; copy the slots | its own `out` | acquire, plain | |
+///
+/// - No deadlock: in round i, block b waits for push i of block b of each peer, and each of those
+///   blocks does push i before it waits in round i. A block waits for other blocks of its rank only
+///   in turns. All blocks of all ranks run at the same time.
 /// - No chunk is overwritten: within a call each chunk has its own place in scratch memory, so no
 ///   flow control is needed.
 /// - The next call cannot overtake this one: a rank's next kernel begins when all its blocks have
 ///   passed the end, and each block pushes only after a rendezvous with the peers' next kernels.
-/// - An old flag cannot pass for a new one: each block counts its steps in device memory, and goes
-///   on counting in the next call, so flags only grow. Parts may differ in length, but all ranks
-///   make as many steps as the longest part needs. The numbers may wrap. All ranks must have grids
-///   and chunks of the same size.
-/// - In place: block b of rank r overwrites chunk c of part r in rank p's `in` only after it has
-///   received that chunk from rank p. It loads the chunk in its own `in` before it stores the sum.
+/// - An old flag cannot pass for a new one: each block counts its rounds in device memory, and goes
+///   on counting in the next call, so flags only grow. Parts may differ in length, but all blocks
+///   make the rounds of the longest. The numbers may wrap. All ranks must have grids and chunks of
+///   the same size.
+/// - In place: block b of rank r overwrites a chunk of part r in rank p's `in` only after block b
+///   of rank p has told it that this chunk has been pushed. It loads the chunk in its own `in`
+///   before it stores the sum.
 /// - A rank that gives up tells its peers, since later copies may overwrite their slots
 ///   (peer_slots.hpp). Each block that passes the end checks whether its rank has been told; if so,
 ///   it fails the call. Then the rank's other blocks may leave before they reach the end, and the
 ///   call fails on the other peers, too.
-/// - Elements after the last whole pack, or all elements if a buffer is not aligned, are reduced as
-///   in two_shot.hpp: the rank that adds them up loads them from its peers.
+/// - Elements after the last whole pack, or all elements if a buffer is not aligned, are sent in
+///   rounds of their own, one by one, behind the packs in the slots, and without turns.
 ///
 /// `./lab explore chunks` runs every execution that the memory model allows, without copies.
 /// Source: the algorithm is ours. Data followed by a flag with release is NCCL's protocol Simple
@@ -53,24 +65,30 @@
 
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
+#include "labs/06_allreduce/algorithms/turns/turns.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 
 namespace symm {
 
 /// Each rank's memory for these calls: symmetric, zeroed before the first use.
 struct ChunksMemory {
-    /// Written by peers: `sent[b][r]` by block b of rank r.
+    /// Written by peers: `sent[b][r]` and `shared[b][r]` by block b of rank r.
     alignas(64) std::uint32_t sent[kMaxBarrierBlocks][kMaxBarrierRanks];
-    /// Written by this rank: the number of steps that each block has made, modulo 2^32.
+    alignas(64) std::uint32_t shared[kMaxBarrierBlocks][kMaxBarrierRanks];
+    /// Written by this rank: the number of rounds that each block has made, modulo 2^32.
     std::uint32_t steps[kMaxBarrierBlocks];
+    TurnsMemory turns;
 };
 
 /// Parameters of a call's kernel, for any type.
 struct ChunksCall : TwoShotCall {
     SymmetricPointer<ChunksMemory> memory;
     Trust trust;
-    PeerSlots slots;  ///< As large as a part, or larger.
-    unsigned chunk;   ///< Packs per chunk, at least 1.
+    PeerSlots inputs;        ///< Larger than a part, by a pack or more.
+    PeerSlots sums;          ///< The same.
+    std::size_t part_bytes;  ///< From one part of a ReduceScatter or an AllGather to the next.
+    unsigned chunk;          ///< Packs per chunk, at least 1.
+    bool unpacks;            ///< Outputs lie in no window. The same on all ranks.
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
@@ -81,7 +99,7 @@ struct TwoShotChunks : ChunksCall {
     static constexpr unsigned kSharedBytes = kMost * sizeof(Buffers);
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        if (all_reduce(block)) {
+        if (make_call(block)) {
             trust.require(block, timeout);
         } else {
             trust.tell_peers(block);
@@ -89,39 +107,46 @@ struct TwoShotChunks : ChunksCall {
     }
 
 private:
-    /// Packs that a thread has in flight for each peer.
-    static constexpr int kAtOnce = kMost <= 2 ? 8 : kMost <= 4 ? 4 : 2;
+    __host__ __device__ bool reduces() const { return collective != Collective::kAllGather; }
+    __host__ __device__ bool gathers() const { return collective != Collective::kReduceScatter; }
+    __host__ __device__ bool is_cut() const { return collective == Collective::kAllReduce; }
 
-    /// How the packs are cut into parts. The last parts may be shorter, or empty.
-    struct Cut {
-        std::size_t packs;
-        std::size_t per_part;
+    /// Packs of the longest part, of `packs` packs.
+    __host__ __device__ std::size_t per_part(std::size_t packs) const {
+        const auto parts = static_cast<std::size_t>(is_cut() ? ranks : 1);
+        return (packs + parts - 1) / parts;
+    }
 
-        /// The index of pack j of part p in the whole data.
-        __host__ __device__ std::size_t pack(int p, std::size_t j) const {
-            return static_cast<std::size_t>(p) * per_part + j;
+    /// The same on all ranks: the addresses at which they map a buffer differ by whole granules.
+    __host__ __device__ bool are_aligned(const Buffers* all) const {
+        CUdeviceptr bits = part_bytes;
+        for (int p = 0; p < ranks; ++p) {
+            bits |= all[p].in | all[p].out;
         }
-        /// The end of a chunk of part p: pack j of that part, or the part's end if it comes first.
-        __host__ __device__ std::size_t end(int p, std::size_t j) const {
-            const std::size_t begin = pack(p, 0);
-            const std::size_t left = begin < packs ? packs - begin : 0;
-            const std::size_t length = left < per_part ? left : per_part;
-            return j < length ? j : length;
-        }
-    };
+        return bits % sizeof(simt::Pack16) == 0;
+    }
 
     /// Returns false, on all threads of the block, if one of them gave up.
-    __host__ __device__ bool all_reduce(const simt::ThreadBlock& block) const {
+    __host__ __device__ bool make_call(const simt::ThreadBlock& block) const {
         auto* const all = block.shared<Buffers>();
         if (!rendezvous.meet(block, timeout, all)) {
             return false;
         }
-        const std::size_t packs = are_aligned(all, ranks) ? count / kElements : 0;
-        if (!reduce_chunks(block, all, packs)) {
+        const std::size_t packs = are_aligned(all) ? count / kElements : 0;
+        const std::size_t rest = count - packs * kElements;
+        std::uint32_t* const made = &memory.of(rank)->steps[block.group_index()];
+        const std::uint32_t first = *made;
+        std::uint32_t step = first;
+        if (packs != 0 && !Pass<simt::Pack16>(*this, block, all, packs, {}, true).run(step)) {
             return false;
         }
-        TwoShot<T, kMost>{*this}.template reduce_part<One<T>>(block, all, packs * kElements,
-                                                              count - packs * kElements);
+        const Before before{packs * sizeof(simt::Pack16), per_part(packs) * sizeof(simt::Pack16)};
+        if (rest != 0 && !Pass<One<T>>(*this, block, all, rest, before, false).run(step)) {
+            return false;
+        }
+        if (step != first && block.thread_rank() == 0) {
+            *made = step;  // all threads have read it: each step has a sync
+        }
         Barrier end(block, barrier, timeout);
         if (!end.arrive_and_wait()) {
             return false;
@@ -130,131 +155,264 @@ private:
         return true;
     }
 
-    /// The same on all ranks: the addresses at which they map a buffer differ by whole granules.
-    __host__ __device__ static bool are_aligned(const Buffers* all, int ranks) {
-        CUdeviceptr bits = 0;
-        for (int p = 0; p < ranks; ++p) {
-            bits |= all[p].in | all[p].out;
-        }
-        return bits % sizeof(simt::Pack16) == 0;
-    }
+    /// What another pass takes, in bytes: of the buffer or of each part, and of a slot.
+    struct Before {
+        std::size_t in_buffer;
+        std::size_t in_slot;
+    };
 
-    /// Makes all steps of the block. Returns false like all_reduce.
-    __host__ __device__ bool reduce_chunks(const simt::ThreadBlock& block, const Buffers* all,
-                                           std::size_t packs) const {
-        const auto parts = static_cast<std::size_t>(ranks);
-        const Cut cut{packs, (packs + parts - 1) / parts};
-        const unsigned b = block.group_index();
-        std::uint32_t* const made = &memory.of(rank)->steps[b];
-        const std::uint32_t before = *made;
-        const std::size_t stride = std::size_t{block.dim_blocks()} * chunk;
-        simt::Waiter waiter(timeout);
-        AbortBarrier together(block);
-        std::uint32_t step = before;
-        const std::size_t first = std::size_t{b} * chunk;
-        if (first < cut.per_part) {
-            push(block, all, cut, first);
-            tell(block, step + 1);
-        }
-        for (std::size_t at = first; at < cut.per_part; at += stride) {
-            ++step;
-            if (at + stride < cut.per_part) {
-                push(block, all, cut, at + stride);
-                tell(block, step + 1);
-            }
-            if (!together.sync(wait(waiter, block, step))) {
+    /// All rounds of a block, for some of the call's elements as packs.
+    template <class Pack>
+    class Pass {
+    public:
+        /// `packs`: of the buffer if it is cut into parts, else of each part.
+        __host__ __device__ Pass(const TwoShotChunks& call, const simt::ThreadBlock& block,
+                                 const Buffers* all, std::size_t packs, const Before& before,
+                                 bool in_turns)
+            : call_(call),
+              block_(block),
+              all_(all),
+              before_(before),
+              packs_(packs),
+              per_part_(call.per_part(packs)),
+              stride_(std::size_t{block.dim_blocks()} * call.chunk),
+              round_(call.ranks <= 2 ? stride_ : per_part_),
+              turns_(block, call.memory.member(&ChunksMemory::turns), call.rank, call.ranks,
+                     (call.ranks - 1) * (call.is_cut() ? 2 : 1), in_turns),
+              waiter_(call.timeout),
+              together_(block) {}
+
+        /// Makes the steps after `step`, and counts them. Returns false like make_call.
+        __host__ __device__ bool run(std::uint32_t& step) {
+            const bool reduces = call_.reduces();
+            const bool tells = reduces || call_.unpacks;
+            if (reduces && !push(0, step + 1)) {
                 return false;
             }
-            reduce(block, all, cut, at);
+            std::size_t at = 0;
+            for (; at < per_part_; at += round_) {
+                step += tells ? 1 : 0;
+                if (reduces && at + round_ < per_part_ && !push(at + round_, step + 1)) {
+                    return false;
+                }
+                if (reduces && !(wait(&ChunksMemory::sent, step) && reduce(at))) {
+                    return false;
+                }
+                if (call_.gathers() && !share(at, step)) {
+                    return false;
+                }
+                if (call_.unpacks && at != 0 && !unpack(at - round_, step - 1)) {
+                    return false;
+                }
+            }
+            return !call_.unpacks || unpack(at - round_, step);
         }
-        if (step != before && block.thread_rank() == 0) {
-            *made = step;  // all threads have read it: each step has a sync
-        }
-        return true;
-    }
 
-    /// Sends the chunk that begins at pack `at` of each peer's part.
-    __host__ __device__ void push(const simt::ThreadBlock& block, const Buffers* all,
-                                  const Cut& cut, std::size_t at) const {
-        const std::size_t step = block.size();
-        const auto* in = reinterpret_cast<const simt::Pack16*>(all[rank].in);
-        const simt::Pack16* from[kMost];
-        simt::Pack16* to[kMost];
-        std::size_t end[kMost];
-        SYMM_UNROLL
-        for (int s = 1; s < kMost; ++s) {
-            const int p = s < ranks ? (rank + s) % ranks : rank;
-            from[s] = in + cut.pack(p, 0);
-            to[s] = slots.of(p, rank);
-            end[s] = s < ranks ? cut.end(p, at + chunk) : 0;
+    private:
+        /// Packs of a copy that a thread has in flight. Turns need few: all blocks send to one peer.
+        static constexpr int kAtOnce = kMost <= 2 && sizeof(Pack) == sizeof(simt::Pack16) ? 4 : 1;
+
+        using Inbox = std::uint32_t[kMaxBarrierBlocks][kMaxBarrierRanks];
+
+        /// Sends the chunks of a round of each peer's part.
+        __host__ __device__ bool push(std::size_t at, std::uint32_t step) {
+            for (int s = 1; s < call_.ranks; ++s) {
+                const int p = peer();
+                if (!begin_turn()) {
+                    return false;
+                }
+                copy(at, p, input(p), slot(call_.inputs, p, call_.rank));
+                end_turn();
+            }
+            tell(&ChunksMemory::sent, step);
+            return true;
         }
-        for (std::size_t i = at + block.thread_rank(); i < at + chunk; i += kAtOnce * step) {
-            simt::Pack16 loaded[kAtOnce][kMost];
+
+        /// Adds up the chunks of a round of this rank's part, and shares them with the first peer.
+        __host__ __device__ bool reduce(std::size_t at) {
+            const int rank = call_.rank;
+            const bool shares = call_.gathers() && call_.ranks > 1;
+            if (shares && !begin_turn()) {
+                return false;
+            }
+            PackReducer<T, Pack, kMost, 2> reducer;
+            reducer.sources = call_.ranks;
             SYMM_UNROLL
-            for (int v = 0; v < kAtOnce; ++v) {
+            for (int p = 0; p < kMost; ++p) {
+                reducer.source[p] =
+                    p == rank || p >= call_.ranks ? input(rank) : slot(call_.inputs, rank, p);
+            }
+            reducer.targets = shares ? 2 : 1;
+            reducer.target[0] = output(rank);
+            reducer.target[1] = shares ? target(peer()) : nullptr;
+            for (std::size_t c = first(at); c < at + round_; c += stride_) {
+                reducer.reduce(c + block_.thread_rank(), block_.size(), end(rank, c),
+                               call_.reduction);
+            }
+            if (shares) {
+                end_turn();
+            }
+            return true;
+        }
+
+        /// Sends the chunks of a round of this rank's part to the peers that do not have them yet.
+        __host__ __device__ bool share(std::size_t at, std::uint32_t step) {
+            const int rank = call_.rank;
+            const bool reduced = call_.reduces();
+            const Pack* const from = reduced ? output(rank) : input(rank);
+            Pack* own = from != output(rank) ? output(rank) : nullptr;
+            for (int s = reduced ? 2 : 1; s < call_.ranks; ++s) {
+                const int p = peer();
+                if (!begin_turn()) {
+                    return false;
+                }
+                copy(at, rank, from, target(p), own);
+                end_turn();
+                own = nullptr;
+            }
+            if (own != nullptr) {  // there are no peers
+                copy(at, rank, from, own);
+            }
+            if (call_.unpacks) {
+                tell(&ChunksMemory::shared, step);
+            }
+            return true;
+        }
+
+        /// Puts away the chunks of a round that the peers have shared.
+        __host__ __device__ bool unpack(std::size_t at, std::uint32_t step) {
+            if (!wait(&ChunksMemory::shared, step)) {
+                return false;
+            }
+            for (int s = 1; s < call_.ranks; ++s) {
+                const int p = (call_.rank + s) % call_.ranks;
+                copy(at, p, slot(call_.sums, call_.rank, p), output(p));
+            }
+            return true;
+        }
+
+        /// Tells the peers, in their `inbox`, that this block has made step `step`.
+        __host__ __device__ void tell(Inbox ChunksMemory::*inbox, std::uint32_t step) {
+            block_.sync();
+            for (int p = static_cast<int>(block_.thread_rank()); p < call_.ranks;
+                 p += static_cast<int>(block_.size())) {
+                if (p != call_.rank) {
+                    ChunksMemory& memory = *call_.memory.of(p);
+                    signal(&(memory.*inbox)[block_.group_index()][call_.rank], step);
+                }
+            }
+        }
+
+        /// Waits until all peers have told that they have made step `step`.
+        __host__ __device__ bool wait(Inbox ChunksMemory::*inbox, std::uint32_t step) {
+            ChunksMemory& own = *call_.memory.of(call_.rank);
+            bool arrived = true;
+            for (int p = static_cast<int>(block_.thread_rank()); p < call_.ranks;
+                 p += static_cast<int>(block_.size())) {
+                if (p != call_.rank) {
+                    arrived &= wait_signal(waiter_, &(own.*inbox)[block_.group_index()][p],
+                                           {simt::Wait::kSignal, call_.rank, p, step});
+                }
+            }
+            return together_.sync(arrived);
+        }
+
+        /// The rank to which this one sends now. Two ranks take no turns.
+        __host__ __device__ int peer() const { return kMost <= 2 ? 1 - call_.rank : turns_.peer(); }
+        __host__ __device__ bool begin_turn() {
+            return kMost <= 2 || !turns_.waits() ||
+                   together_.sync(block_.thread_rank() != 0 || turns_.wait(waiter_));
+        }
+        __host__ __device__ void end_turn() {
+            if (kMost <= 2) {
+                return;
+            }
+            if (block_.thread_rank() == block_.size() - 1) {  // not the thread that waits next
+                turns_.end();
+            }
+            turns_.next();
+        }
+
+        /// Copies this block's chunks of a round of part p, also to `also` unless that is null.
+        __host__ __device__ void copy(std::size_t at, int p, const Pack* from, Pack* to,
+                                      Pack* also = nullptr) const {
+            for (std::size_t c = first(at); c < at + round_; c += stride_) {
+                copy_chunk(c, end(p, c), from, to);
+                if (also != nullptr) {
+                    copy_chunk(c, end(p, c), from, also);
+                }
+            }
+        }
+        __host__ __device__ void copy_chunk(std::size_t c, std::size_t end, const Pack* from,
+                                            Pack* to) const {
+            const std::size_t step = block_.size();
+            for (std::size_t i = c + block_.thread_rank(); i < end; i += kAtOnce * step) {
+                Pack loaded[kAtOnce];
                 SYMM_UNROLL
-                for (int s = 1; s < kMost; ++s) {  // all loads before the first store
-                    if (i + v * step < end[s]) {
-                        loaded[v][s] = from[s][i + v * step];
+                for (int v = 0; v < kAtOnce; ++v) {  // all loads before the first store
+                    if (i + v * step < end) {
+                        loaded[v] = from[i + v * step];
+                    }
+                }
+                SYMM_UNROLL
+                for (int v = 0; v < kAtOnce; ++v) {
+                    if (i + v * step < end) {
+                        to[i + v * step] = loaded[v];
                     }
                 }
             }
-            SYMM_UNROLL
-            for (int v = 0; v < kAtOnce; ++v) {
-                SYMM_UNROLL
-                for (int s = 1; s < kMost; ++s) {
-                    if (i + v * step < end[s]) {
-                        to[s][i + v * step] = loaded[v][s];
-                    }
-                }
-            }
         }
-    }
 
-    /// Tells the peers that the block's chunks up to step `step` have arrived.
-    __host__ __device__ void tell(const simt::ThreadBlock& block, std::uint32_t step) const {
-        block.sync();
-        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
-             p += static_cast<int>(block.size())) {
-            if (p != rank) {
-                signal(&memory.of(p)->sent[block.group_index()][rank], step);
-            }
+        /// The first pack of this block's first chunk of a round.
+        __host__ __device__ std::size_t first(std::size_t at) const {
+            return at + std::size_t{block_.group_index()} * call_.chunk;
         }
-    }
+        /// The end of the chunk of part p that begins at pack `c`.
+        __host__ __device__ std::size_t end(int p, std::size_t c) const {
+            const std::size_t begin = call_.is_cut() ? static_cast<std::size_t>(p) * per_part_ : 0;
+            const std::size_t left = begin < packs_ ? packs_ - begin : 0;
+            const std::size_t length = left < per_part_ ? left : per_part_;
+            return c + call_.chunk < length ? c + call_.chunk : length;
+        }
 
-    /// Waits for the flags of this thread's peers. Returns false if it gave up.
-    __host__ __device__ bool wait(simt::Waiter& waiter, const simt::ThreadBlock& block,
-                                  std::uint32_t step) const {
-        bool arrived = true;
-        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
-             p += static_cast<int>(block.size())) {
-            if (p != rank) {
-                arrived &= wait_signal(waiter, &memory.of(rank)->sent[block.group_index()][p],
-                                       {simt::Wait::kSignal, rank, p, step});
-            }
+        /// Bytes before part p of a buffer that has all parts.
+        __host__ __device__ std::size_t before(int p) const {
+            return before_.in_buffer +
+                   static_cast<std::size_t>(p) *
+                       (call_.is_cut() ? per_part_ * sizeof(Pack) : call_.part_bytes);
         }
-        return arrived;
-    }
+        __host__ __device__ const Pack* input(int p) const {
+            return reinterpret_cast<const Pack*>(call_.in +
+                                                 (call_.reduces() ? before(p) : before_.in_buffer));
+        }
+        __host__ __device__ Pack* output(int p) const {
+            return reinterpret_cast<Pack*>(call_.out +
+                                           (call_.gathers() ? before(p) : before_.in_buffer));
+        }
+        /// Where this rank's part goes on rank p, for an AllGather the address that p has sent.
+        __host__ __device__ Pack* target(int p) const {
+            return call_.unpacks ? slot(call_.sums, p, call_.rank)
+                                 : reinterpret_cast<Pack*>(all_[p].out + (call_.is_cut()
+                                                                              ? before(call_.rank)
+                                                                              : before_.in_buffer));
+        }
+        __host__ __device__ Pack* slot(const PeerSlots& slots, int receiver, int sender) const {
+            return reinterpret_cast<Pack*>(reinterpret_cast<char*>(slots.of(receiver, sender)) +
+                                           before_.in_slot);
+        }
 
-    /// Adds up the chunk that begins at pack `at` of this rank's part.
-    __host__ __device__ void reduce(const simt::ThreadBlock& block, const Buffers* all,
-                                    const Cut& cut, std::size_t at) const {
-        PackReducer<T, simt::Pack16, kMost, kMost> reducer;
-        reducer.sources = reducer.targets = ranks;
-        SYMM_UNROLL
-        for (int p = 0; p < kMost; ++p) {
-            const int target = p < ranks ? (rank + p) % ranks : rank;
-            reducer.source[p] =
-                p == rank || p >= ranks
-                    ? reinterpret_cast<const simt::Pack16*>(all[rank].in) + cut.pack(rank, 0)
-                    : slots.of(rank, p);
-            // Each rank begins with itself, so that not all ranks write to the same one at once.
-            reducer.target[p] =
-                reinterpret_cast<simt::Pack16*>(all[target].out) + cut.pack(rank, 0);
-        }
-        reducer.reduce(at + block.thread_rank(), block.size(), cut.end(rank, at + chunk),
-                       reduction);
-    }
+        const TwoShotChunks& call_;
+        simt::ThreadBlock block_;
+        const Buffers* all_;
+        Before before_;
+        std::size_t packs_;
+        std::size_t per_part_;  ///< The last parts may be shorter, or empty.
+        std::size_t stride_;    ///< Packs from one chunk of this block to its next.
+        std::size_t round_;     ///< Packs of each part.
+        Turns turns_;
+        simt::Waiter waiter_;
+        AbortBarrier together_;
+    };
 };
 
 }  // namespace symm

@@ -10,18 +10,21 @@ constexpr auto kKernel = []<class T, int kMost>(const ChunksCall& call) {
     return TwoShotChunks<T, kMost>{call};
 };
 
-/// Packs in a chunk, as many as a block's threads have in flight for each peer
-/// (TwoShotChunks::kAtOnce). The same on all ranks, even if their blocks have different numbers of
-/// threads.
+/// Packs in a chunk. The same on all ranks, even if their blocks have different numbers of threads.
 unsigned chunk_packs(int ranks) {
-    return (is_emulated() ? 32 : kMostThreads) * (ranks <= 2 ? 8 : ranks <= 4 ? 4 : 2);
+    return (is_emulated() ? 32 : kMostThreads) * (ranks <= 2 ? 8 : 4);
 }
 
 void queue(Workspace& workspace, const QueuedCall& call) {
     const SlotMemory& slots = *workspace.slots;
     ChunksCall chunks{two_shot_call(workspace, call),
-                      workspace.at<ChunksMemory>(Algorithm::kChunks), slots.trust(), slots.inputs(),
-                      chunk_packs(call.ranks)};
+                      workspace.at<ChunksMemory>(Algorithm::kChunks),
+                      slots.trust(),
+                      slots.inputs(),
+                      slots.sums(),
+                      call.collective == Collective::kAllReduce ? 0 : call.bytes(),
+                      chunk_packs(call.ranks),
+                      !call.in_windows && call.collective != Collective::kReduceScatter};
     for (std::size_t done = 0; done < call.count; done += call.at_once) {
         static_cast<Call&>(chunks) = call.piece(done, call.at_once);
         for (int p = 0; p < call.ranks; ++p) {

@@ -54,7 +54,8 @@ TEST(Communicator, SendsChunksAndCopiesRoundByRound) {
                                       1;
             const CUdeviceptr in = side.allocate(count * sizeof(float));
             const CUdeviceptr out = side.allocate(count * sizeof(float));
-            for (const CUdeviceptr to : {out, in, out}) {
+            const DeviceMemory in_no_window(count * sizeof(float));
+            for (const CUdeviceptr to : {out, in, in_no_window.address(), out}) {
                 side.reduce_and_check(in, to, count, {DataType::kFloat}, algorithm);
             }
         });

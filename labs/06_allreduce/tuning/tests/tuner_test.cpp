@@ -180,21 +180,26 @@ TEST(Tuner, SaysWhatCannotBeDone) {
     EXPECT_EQ(plan(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
 }
 
-// The copy engine writes to scratch memory only.
-TEST(Tuner, TakesTheCopyEngineFromAnyMemory) {
+// Chunks and the copy engine can write to scratch memory only.
+TEST(Tuner, TakesLargeCallsFromAnyMemory) {
     MostShapes shared = kMost;
     shared.own_devices = false;
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
     EXPECT_EQ(plan(elsewhere).algorithm, Algorithm::kCopy);
     EXPECT_EQ(plan(elsewhere, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kSentinel);
     // For which the table has two shots in windows.
-    for (const auto& [ranks, above] : {std::pair{2, 8}, {4, 64}, {8, 128}}) {
+    for (const auto& [ranks, above] : {std::pair{2, 128}, {4, 64}, {8, 128}}) {
         const std::size_t count = static_cast<std::size_t>(above) << 18;
-        EXPECT_NE(plan({DataType::kFloat, count, ranks, !kInWindows}).algorithm, Algorithm::kCopy);
+        const CallPlan less = plan({DataType::kFloat, count, ranks, !kInWindows});
+        EXPECT_EQ(less.algorithm, ranks == 2 ? Algorithm::kCopy : Algorithm::kChunks);
         const CallPlan more = plan({DataType::kFloat, count + 1, ranks, !kInWindows});
         EXPECT_EQ(more.algorithm, Algorithm::kCopy);
-        EXPECT_EQ(describe(more, ranks), "a buffer is not in a window: the copy engine needs none");
     }
+    const CallPlan chunks = plan({DataType::kInt32, (1 << 18) + 1, 8, !kInWindows});
+    EXPECT_EQ(chunks.algorithm, Algorithm::kChunks);
+    EXPECT_EQ(describe(chunks, 8),
+              "a buffer is not in a window: a large call goes through peer slots");
+    EXPECT_EQ(plan({DataType::kInt32, 1 << 18, 8, !kInWindows}).algorithm, Algorithm::kOneShot);
     for (const Collective half : {Collective::kReduceScatter, Collective::kAllGather}) {
         for (const bool in_windows : {true, false}) {
             const CallSize part{DataType::kFloat, std::size_t{80} << 20, 2, in_windows, half};
@@ -204,12 +209,15 @@ TEST(Tuner, TakesTheCopyEngineFromAnyMemory) {
     }
 }
 
-// Scratch memory holds one piece. Memory outside windows can be reduced only in one shot.
+// Scratch memory holds one piece.
 TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
-    const auto outside = [](DataType type, std::size_t count, Algorithm asked = Algorithm::kAuto) {
-        return plan({type, count, 2, !kInWindows}, asked);
+    MostShapes shared = kMost;
+    shared.own_devices = false;
+    const auto outside = [&](DataType type, std::size_t count, Algorithm asked = Algorithm::kAuto,
+                             int ranks = 2) {
+        return plan({type, count, ranks, !kInWindows}, asked, tuner(shared));
     };
-    const CallPlan floats = plan({DataType::kFloat, 8 << 20, 8, !kInWindows});
+    const CallPlan floats = outside(DataType::kFloat, 8 << 20, Algorithm::kAuto, 8);
     EXPECT_EQ(floats.algorithm, Algorithm::kPush);
     EXPECT_EQ(describe(floats, 8), "a buffer is not in a window: it goes through scratch memory");
     EXPECT_EQ(floats.piece, push_limit(8) / 4);

@@ -1,26 +1,38 @@
-# The mutants of two shots in chunks (cmake/Mutants.cmake).
+# The mutants of two shots in chunks and of their turns (cmake/Mutants.cmake).
 
 # A chunk may be read before it has arrived: the wait does not acquire, or threads do not wait for
 # the block's other threads, which push or poll.
 symm_explored_mutant(06_chunks wait_relaxed chunks/2x1 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[wait_signal(waiter, &memory]] NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory]])
+  OLD [[wait_signal(waiter_, &(own]] NEW [[wait_signal<simt::Order::kRelaxed>(waiter_, &(own]])
 symm_explored_mutant(06_chunks no_sync_before chunks/2x2 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[block.sync();
-        for]]
+  OLD [[block_.sync();
+            for]]
   NEW [[for]])
 symm_explored_mutant(06_chunks no_sync_after chunks/2x2 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[together.sync(wait(waiter, block, step))]] NEW [[wait(waiter, block, step)]])
+  OLD [[return together_.sync(arrived);]] NEW [[return arrived;]])
 # An old flag passes for a new one.
 symm_explored_mutant(06_chunks not_counted chunks/2x1 "data race on r[01].slot|instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[*made = step;]] NEW "")
 # Threads read the count while another changes it: a call without steps has no sync.
-symm_explored_mutant(06_chunks counted_early chunks/2x2/one "data race on r[01].steps"
+symm_explored_mutant(06_chunks counted_early chunks/2x2/gathers "data race on r[01].steps"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[step != before && block]] NEW [[block]])
+  OLD [[step != first && block]] NEW [[block]])
+# The sums' flags answer for the inputs, or the other way round.
+symm_explored_mutant(06_chunks one_inbox chunks/2x1/no_windows "data race on r[01].sum slot|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[if (!wait(&ChunksMemory::shared, step)) {]] NEW [[if (!wait(&ChunksMemory::sent, step)) {]])
+# The last round's sums stay in the slots.
+symm_explored_mutant(06_chunks not_unpacked chunks/2x1/no_windows "instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[return !call_.unpacks || unpack(at - round_, step);]] NEW [[return true;]])
+# The rest lies where the packs do.
+symm_explored_mutant(06_chunks rest_on_packs chunks/2x1/in_place "data race on r[01].slot|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[per_part(packs) * sizeof(simt::Pack16)};]] NEW [[0};]])
 # A peer has not yet written its part of the output.
 symm_explored_mutant(06_chunks no_end chunks/2x1 "data race on r[01].out|instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
@@ -28,8 +40,27 @@ symm_explored_mutant(06_chunks no_end chunks/2x1 "data race on r[01].out|instead
 # The number of steps wraps.
 symm_explored_mutant(06_chunks no_wrap chunks/2x1/wrap "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[if (step != before &&]] NEW [[if (step > before &&]])
+  OLD [[if (step != first &&]] NEW [[if (step > first &&]])
 # Later copies of a rank that gave up overwrite slots that its peers still read.
 symm_explored_mutant(06_chunks untold chunks/2x1 "gave up and has not told"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[            trust.tell_peers(block);]] NEW "")
+
+# A turn is passed to nobody, or twice; or it is still begun in the next call.
+symm_explored_mutant(06_chunks turn_lost chunks/3x1 "no thread can go on: r0.b0.t0 polls r0.begin"
+  FILE labs/06_allreduce/algorithms/turns/turns.hpp
+  OLD [[if (ended == blocks_ - blocks_ / 5 &&]] NEW [[if (ended > blocks_ &&]])
+symm_explored_mutant(06_chunks turn_passed_twice chunks/3x1x2 "leaves turn"
+  FILE labs/06_allreduce/algorithms/turns/turns.hpp
+  OLD [[if (ended == blocks_ - blocks_ / 5 &&]] NEW [[if (ended >= 1 &&]])
+symm_explored_mutant(06_chunks turn_kept chunks/3x1 "leaves turn"
+  FILE labs/06_allreduce/algorithms/turns/turns.hpp
+  OLD [[simt::store(&own.begin[now_], std::uint32_t{0}, simt::Order::kRelaxed);]] NEW "")
+symm_explored_mutant(06_chunks blocks_not_reset chunks/3x1 "leaves turn"
+  FILE labs/06_allreduce/algorithms/turns/turns.hpp
+  OLD [[simt::store(&own.ended[now_], std::uint32_t{0}, simt::Order::kRelaxed);]] NEW "")
+# A block ends a turn before its first thread has seen it begin, so the word is reset too early.
+symm_explored_mutant(06_chunks turn_alone chunks/3x2 "leaves turn"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[together_.sync(block_.thread_rank() != 0 || turns_.wait(waiter_));]]
+  NEW [[(block_.thread_rank() != 0 || turns_.wait(waiter_));]])

@@ -17,7 +17,7 @@ bool must_tell(const simt::Timeout& timeout) {
 }
 
 /// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
-void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
+void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks) {
     const Ranks& who = calls.who;
     const std::uint32_t epoch = calls.other.epoch;
     constexpr std::size_t kSlot = 8;  // packs
@@ -26,9 +26,11 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
     name_memory(scene, who, meeting, barrier);
     const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
     name_inboxes(scene, steps, who.ranks, who.blocks, "sent", &ChunksMemory::sent);
+    name_inboxes(scene, steps, who.ranks, who.blocks, "shared", &ChunksMemory::shared);
     const auto trust = explore::symmetric<TrustMemory>(scene, who.ranks, "trust");
-    const auto slots = explore::symmetric<simt::Pack16>(
-        scene, who.ranks, "slot", kSlot * static_cast<unsigned>(who.ranks - 1));
+    const std::size_t in_slots = kSlot * static_cast<unsigned>(who.ranks - 1);
+    const auto slots = explore::symmetric<simt::Pack16>(scene, who.ranks, "slot", in_slots);
+    const auto sums = explore::symmetric<simt::Pack16>(scene, who.ranks, "sum slot", in_slots);
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
         buffers.push_back(buffers_of(scene, calls, rank));
@@ -37,12 +39,15 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
         for (unsigned b = 0; b < 2; ++b) {
             steps.of(rank)->steps[b] = epoch;
             std::fill_n(steps.of(rank)->sent[b], 4, epoch);
+            std::fill_n(steps.of(rank)->shared[b], 4, epoch);
         }
         scene.name(steps.of(rank)->steps, who.blocks, "steps", rank);
         // Of no rank: one that has given up may still write there, as nowhere else.
         scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
-        scene.name(reinterpret_cast<float*>(slots.of(rank)),
-                   4 * kSlot * static_cast<unsigned>(who.ranks - 1), "slot", rank);
+        scene.name(steps.of(rank)->turns.begin, 4, "begin", rank);
+        scene.name(steps.of(rank)->turns.ended, 4, "ended", rank);
+        scene.name(reinterpret_cast<float*>(slots.of(rank)), 4 * in_slots, "slot", rank);
+        scene.name(reinterpret_cast<float*>(sums.of(rank)), 4 * in_slots, "sum slot", rank);
     }
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
@@ -53,19 +58,34 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
                         steps,
                         {trust, rank, who.ranks},
                         {slots, kSlot},
-                        chunk};
-        std::fill_n(call.rendezvous.mine, who.ranks, mine);
+                        {sums, kSlot},
+                        0,
+                        chunk,
+                        unpacks};
         using Kernel = TwoShotChunks<float, 4>;
         launch_calls<float>(
             scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
             [=](const ThreadBlock& block, std::size_t count) {
                 Kernel kernel{call};
                 kernel.count = count;
+                const bool is_cut = calls.collective == Collective::kAllReduce;
+                kernel.part_bytes = is_cut ? 0 : count * sizeof(float);
+                for (int p = 0; p < who.ranks; ++p) {
+                    const std::size_t before = static_cast<std::size_t>(p) * kernel.part_bytes;
+                    kernel.rendezvous.mine[p] = {mine.in + (calls.parts_in() > 1 ? before : 0),
+                                                 mine.out + (calls.parts_out() > 1 ? before : 0)};
+                }
                 kernel(block);
                 if (who.two_grids) {
                     return;
                 }
                 explore::kernel_end();
+                const TurnsMemory& turns = steps.of(rank)->turns;
+                for (int t = 0; t < TurnsMemory::kMost && !explore::gave_up(timeout); ++t) {
+                    if (turns.begin[t] != 0 || turns.ended[t] != 0) {
+                        fail(fmt::format("rank {} leaves turn {} begun", rank, t));
+                    }
+                }
                 for (int p = 0; p < who.ranks && must_tell(timeout); ++p) {
                     if (simt::load(&trust.of(p)->gave_up[rank], simt::Order::kRelaxed) == 0) {
                         fail(fmt::format("rank {} gave up and has not told {}", rank, p));
@@ -81,8 +101,13 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
 int main(int argc, char** argv) {
     using namespace symm;
     const auto in_chunks = [](const Calls& calls, unsigned chunk = 1) {
-        return [=](Scene& scene) { chunks(scene, calls, chunk); };
+        return [=](Scene& scene) { chunks(scene, calls, chunk, false); };
     };
+    const auto unpacked = [](const Calls& calls, unsigned chunk = 1) {
+        return [=](Scene& scene) { chunks(scene, calls, chunk, true); };
+    };
+    constexpr auto kScatter = Collective::kReduceScatter;
+    constexpr auto kGather = Collective::kAllGather;
     return explore::explore_main(
         argc, argv,
         {
@@ -91,12 +116,24 @@ int main(int argc, char** argv) {
             {"chunks/2x1/steps", in_chunks({{2}, {63, 8}}, 5)},
             {"chunks/2x1/wrap", in_chunks({{2}, {16, 8}, {~1U}})},
             {"chunks/2x1/in_place", in_chunks({{2}, {16, 5}, {.in_place = true}})},
-            {"chunks/2x1/unaligned", in_chunks({{2}, {9, 5}, {.unaligned = true}})},
+            {"chunks/2x1/unaligned", in_chunks({{2}, {9, 5}, {.unaligned = true}}, 4)},
             {"chunks/2x1x2/grids", in_chunks({{2, 1, 2, true}, {16, 16, 16}}), false},
+            {"chunks/2x1/no_windows", unpacked({{2}, {16, 8}})},
+            {"chunks/2x1/no_windows/in_place", unpacked({{2}, {16, 5}, {.in_place = true}})},
+            {"chunks/2x1/reduce_scatter", in_chunks({{2}, {12, 5}, {}, kScatter}, 4)},
+            {"chunks/2x1/all_gather", in_chunks({{2}, {12, 5}, {}, kGather})},
+            {"chunks/2x1/all_gather/no_windows", unpacked({{2}, {12, 5}, {}, kGather}, 4)},
             {"chunks/2x2", in_chunks({{2, 2}, {16, 16}})},
             {"chunks/2x2/one", in_chunks({{2, 2}, {1, 1}})},
+            {"chunks/2x2/gathers", in_chunks({{2, 2}, {4, 4}, {}, kGather})},
             {"chunks/2x1x2", in_chunks({{2, 1, 2}, {16}})},
             {"chunks/3x1", in_chunks({{3}, {12, 12}})},
             {"chunks/3x1/mixed", in_chunks({{3}, {12, 4, 12}}), false},
+            {"chunks/3x1/no_windows", unpacked({{3}, {12, 12}})},
+            {"chunks/3x1/reduce_scatter", in_chunks({{3}, {4, 4}, {}, kScatter})},
+            {"chunks/3x1/all_gather", in_chunks({{3}, {4, 4}, {}, kGather})},
+            {"chunks/3x2", in_chunks({{3, 2}, {12}})},
+            {"chunks/3x1x2", in_chunks({{3, 1, 2}, {24}}), false},
+            {"chunks/3x1x2/grids", in_chunks({{3, 1, 2, true}, {12, 12}}), false},
         });
 }
