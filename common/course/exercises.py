@@ -57,7 +57,7 @@ class Exercise:
     task: str
     words: list
     hints: list
-    lab: str  # the folder of its exercises.toml: "01_vmm_alloc", "06_allreduce/shipped_faults"
+    lab: str  # the folder of its exercises.toml: "01_vmm_alloc", "bugs_that_shipped"
     target: str = ""  # the program to build; empty: it is only explored
     read: str = ""  # the page and its section to read first
     minutes: int = 15  # that it takes

@@ -30,8 +30,8 @@ labs/06_allreduce/algorithms/*
 labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
 labs/06_allreduce/your_own
 labs/06_allreduce/c_api labs/06_allreduce/drop_in labs/06_allreduce/machines
-labs/06_allreduce/comparison labs/06_allreduce/comparison/bench labs/06_allreduce/shipped_faults
-labs/06_allreduce/show labs/06_allreduce/few_stores
+labs/06_allreduce/comparison labs/06_allreduce/comparison/bench
+labs/06_allreduce/show labs/06_allreduce/few_stores labs/bugs_that_shipped
 """.split()
 PROGRAMS = {"main.cpp", "bench.cpp", "tune.cpp", "timeline.cpp", "driver_calls.cpp"}
 

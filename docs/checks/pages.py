@@ -100,7 +100,7 @@ def check(page: Path) -> list:
 
 def main() -> int:
     wrong = 0
-    unknown = set(sys.argv[1:]) - {folder.name[:2] for folder in ROOT.glob("labs/*/")}
+    unknown = set(sys.argv[1:]) - {folder.name[:2] for folder in ROOT.glob("labs/0*/")}
     if unknown:
         print(f"./lab: there is no lab '{min(unknown)}'", file=sys.stderr)
         return 2

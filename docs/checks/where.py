@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LABS = {path.name[:2]: path for path in (ROOT / "labs").iterdir() if path.is_dir()}
+LABS = {path.name[:2]: path for path in ROOT.glob("labs/0*/")}
 
 
 def main() -> int:

@@ -9,7 +9,7 @@
 
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 /// What cuEventRecord() has recorded.
 struct Event {
@@ -43,4 +43,4 @@ private:
     std::vector<std::function<void()>> work_;
 };
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

@@ -17,7 +17,7 @@
 #include "labs/03_ipc/symmetric_pointer.hpp"
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 constexpr int kStaged = 2;  ///< Elements of a call, one per thread of the block.
 
@@ -68,4 +68,4 @@ struct StagedOneShot {
     std::uint32_t call;  ///< 0, 1, 2 and so on.
 };
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

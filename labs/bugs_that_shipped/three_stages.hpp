@@ -18,7 +18,7 @@
 #include "labs/03_ipc/symmetric_pointer.hpp"
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 constexpr std::uint32_t kStages = 3;
 constexpr std::uint32_t kEmpty = 0x80000000;  ///< The bits of -0.0, which no input has.
@@ -53,4 +53,4 @@ struct StagedMailbox {
     int rank;
 };
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

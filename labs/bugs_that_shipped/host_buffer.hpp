@@ -23,7 +23,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 enum class Path { kCuMem, kFile };
 
@@ -69,4 +69,4 @@ inline int attach(const BufferDescriptor& descriptor, bool has_cumem) {
                                            : open_file(descriptor);
 }
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

@@ -15,7 +15,7 @@
 
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 /// Flags in the memory of one rank; each is written by one peer.
 struct Arrivals {
@@ -41,4 +41,4 @@ __host__ __device__ inline bool wait_for_all(simt::Waiter& waiter, const Arrival
     return true;
 }
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

@@ -17,7 +17,7 @@
 #include "labs/03_ipc/symmetric_pointer.hpp"
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 /// How often a rank has made each collective call. Only that rank writes its own.
 struct Calls {
@@ -91,4 +91,4 @@ private:
     int registered_ = 0;  ///< Segments.
 };
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

@@ -18,9 +18,9 @@
 #include <cstdint>
 
 #include "labs/03_ipc/symmetric_pointer.hpp"
-#include "labs/06_allreduce/shipped_faults/streams.hpp"
+#include "labs/bugs_that_shipped/streams.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 constexpr std::uint32_t kNotHere = 0;  ///< No input is 0.
 
@@ -80,4 +80,4 @@ private:
     Stream* last_ = nullptr;  ///< Of the last call.
 };
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

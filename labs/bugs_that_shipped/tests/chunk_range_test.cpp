@@ -1,10 +1,10 @@
 // Chunks of buffers that no machine here has the memory for.
 
-#include "labs/06_allreduce/shipped_faults/chunk_range.hpp"
+#include "labs/bugs_that_shipped/chunk_range.hpp"
 
 #include <gtest/gtest.h>
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 namespace {
 
 // One chunk after another, without a gap, to the end of the buffer.
@@ -49,4 +49,4 @@ TEST(ChunkRange, CoversMoreElementsThanAnIntCounts) {
 }
 
 }  // namespace
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 /// A part of a buffer, in bytes.
 struct ByteRange {
@@ -28,4 +28,4 @@ inline ByteRange chunk_range(std::size_t count, std::size_t element_bytes, int c
     return {begin * element_bytes, elements * element_bytes};
 }
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

@@ -7,14 +7,14 @@
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
-#include "labs/06_allreduce/shipped_faults/arrivals.hpp"
-#include "labs/06_allreduce/shipped_faults/replayed.hpp"
-#include "labs/06_allreduce/shipped_faults/staged.hpp"
-#include "labs/06_allreduce/shipped_faults/symmetric_pool.hpp"
-#include "labs/06_allreduce/shipped_faults/three_stages.hpp"
-#include "labs/06_allreduce/shipped_faults/two_streams.hpp"
+#include "labs/bugs_that_shipped/arrivals.hpp"
+#include "labs/bugs_that_shipped/replayed.hpp"
+#include "labs/bugs_that_shipped/staged.hpp"
+#include "labs/bugs_that_shipped/symmetric_pool.hpp"
+#include "labs/bugs_that_shipped/three_stages.hpp"
+#include "labs/bugs_that_shipped/two_streams.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 namespace {
 
 using explore::Scene;
@@ -212,10 +212,10 @@ void symmetric_pool(Scene& scene, bool unequal) {
 }
 
 }  // namespace
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped
 
 int main(int argc, char** argv) {
-    using namespace symm::shipped_faults;
+    using namespace symm::bugs_that_shipped;
     using symm::explore::Scene;
     const auto by = [](const auto& fill, auto... sizes) {
         return [=](Scene& scene) { fill(scene, sizes...); };

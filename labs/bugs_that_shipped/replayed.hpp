@@ -19,7 +19,7 @@
 #include "labs/03_ipc/symmetric_pointer.hpp"
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 
 /// Memory of a block, in each rank.
 struct RoundMemory {
@@ -67,4 +67,4 @@ private:
     RoundOneShot kernel_;
 };
 
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped

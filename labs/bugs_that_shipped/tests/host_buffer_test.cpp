@@ -1,12 +1,12 @@
 // Two ranks that may or may not be able to use cuMem share a buffer.
 
-#include "labs/06_allreduce/shipped_faults/host_buffer.hpp"
+#include "labs/bugs_that_shipped/host_buffer.hpp"
 
 #include <gtest/gtest.h>
 
 #include "common/sys/descriptor.hpp"
 
-namespace symm::shipped_faults {
+namespace symm::bugs_that_shipped {
 namespace {
 
 using Text = std::array<char, 6>;
@@ -90,4 +90,4 @@ INSTANTIATE_TEST_SUITE_P(On, HostBuffer,
                          });
 
 }  // namespace
-}  // namespace symm::shipped_faults
+}  // namespace symm::bugs_that_shipped
