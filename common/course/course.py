@@ -3,6 +3,7 @@
 
 import argparse
 import difflib
+import functools
 import json
 import os
 import re
@@ -463,6 +464,21 @@ def finish_killed(course, progress):
                 forget_original(exercise)
 
 
+def follow_moved(course, progress):
+    """Puts answers into the new files of exercises that have moved. An update keeps such an answer
+    in .course only, since it knows the older course."""
+    for exercise in course:
+        answer = STATE / f"{exercise.id}.yours"
+        if exercise.file and not is_started(exercise) and answer.exists() and \
+                progress.state(exercise) in ("begun", "done") and not keep.is_elsewhere():
+            put_stubs([exercise])
+            answered = functools.partial(exercises.with_answer, exercise,
+                                         answer=exercises.read(answer))
+            exercises.write(exercise.path, answered(exercises.read(exercise.path)))
+            if progress.state(exercise) == "done":
+                keep.commit("Move", [(exercise, answered)])
+
+
 def skip(course, progress, args):
     exercise = chosen(course, progress, args, start_next=progress.has_done_current())
     if progress.state(exercise) == "done":
@@ -499,8 +515,8 @@ def update(course, _, args):
     except keep.GitError as error:
         raise CourseError(f"git could not update, and nothing is changed: {error}") from None
     for exercise in merged.dropped:
-        print(f"{exercise.id} {exercise.title} is not there any more; your answer is in "
-              f".course/{exercise.id}.yours")
+        print(f"{exercise.id} {exercise.title} is not in {exercise.file} any more; your answer is "
+              f"in .course/{exercise.id}.yours, and goes into its new file, if there is one")
     print(f"Your answers are on top of {merged.version[:9]} now. ./lab check --all checks them.")
 
 
@@ -553,6 +569,7 @@ def main() -> int:
         check_tree.recover(course)
         progress = Progress()
         finish_killed(course, progress)
+        follow_moved(course, progress)
         ids = {e.id for e in course}
         current = next((e for e in course if e.id == progress.data["current"]), None)
         answers = args.command == "check" and current and current.kind == "predict"

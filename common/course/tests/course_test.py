@@ -443,6 +443,39 @@ for lab in sorted({e.lab for e in course}):
             self.assertEqual(file.read_text(), text)
         self.assertEqual(self.git("diff", "main"), "")
 
+    def test_an_answer_follows_its_exercise_to_another_file(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        self.write_answer("    // done\n")
+        self.git("commit", "-q", "-a", "-m", "An answer of its own")
+        state = self.root / ".course/progress.json"
+        state.write_text(state.read_text().replace('"begun"', '"done"'))
+        self.course("start", "B.7")
+        host_buffer = "labs/bugs_that_shipped/host_buffer.hpp"
+        begun = (self.root / host_buffer).read_text()
+        (self.root / host_buffer).write_text(begun.replace(
+            "    return own", "    // mine\n    return own"))
+        moved = {FILE: "labs/01_vmm_alloc/moved.cpp", host_buffer: "labs/moved.hpp"}
+        with tempfile.TemporaryDirectory() as folder:
+            self.git("worktree", "add", "-q", folder, "main")
+            for old, new in moved.items():
+                self.git("-C", folder, "mv", old, new)
+            for page in Path(folder).glob("labs/*/exercises.toml"):
+                text = page.read_text()
+                for old, new in moved.items():
+                    text = text.replace(f'file = "{old}"', f'file = "{new}"')
+                page.write_text(text)
+            self.git("-C", folder, "commit", "-q", "-a", "-m", "Moves")
+        self.assertIn("01.1", self.course("update", "main"))
+        self.course("learn")
+        for old, text in ((FILE, "    // done\n"), (host_buffer, "    // mine\n")):
+            self.assertFalse((self.root / old).exists())
+            self.assertIn(text, (self.root / moved[old]).read_text())
+        self.assertEqual(re.findall(r"^[-+] .*", self.git("diff", "HEAD"), re.M), ["+    // mine"])
+        self.course("reset", "01")
+        self.course("reset", "B")
+        self.assertEqual(self.git("diff", "main"), "")
+
     def test_an_update_that_is_refused_changes_nothing(self):
         self.begin_history()
         self.course("start", "01.1")
