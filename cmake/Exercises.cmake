@@ -1,6 +1,6 @@
 # While an exercise of the course is begun, its file has a stub, a planted fault or an answer.
 # Nothing is built or installed from such a file; ./lab takes a copy with solutions instead
-# (common/course/check_tree.py). This file is included when CMake configures, which it does again
+# (tools/course/check_tree.py). This file is included when CMake configures, which it does again
 # when one of those files changes, and by each installation, which copies headers.
 block()
   get_filename_component(root "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)

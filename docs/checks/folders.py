@@ -15,8 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # other.
 ORDER = """
 common/sys common/simt common/driver common/emu|common/emu/* common/cuda
-common/test_pattern common/profile common/bootstrap common/ranks common/nccl
-common/cli common/explore common/bench common/course
+common/test_pattern common/bootstrap common/ranks common/nccl common/cli common/bench
 labs/01_vmm_alloc labs/02_access labs/03_ipc
 labs/04_shm_transport/host_memory labs/04_shm_transport/connection labs/04_shm_transport/proxy
 labs/04_shm_transport/transport labs/04_shm_transport/unpack_queue
@@ -30,9 +29,10 @@ labs/06_allreduce/algorithms/*
 labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
 labs/06_allreduce/your_own
 labs/06_allreduce/c_api labs/06_allreduce/drop_in labs/06_allreduce/machines
-labs/06_allreduce/comparison labs/06_allreduce/comparison/bench
-labs/06_allreduce/show labs/06_allreduce/few_stores labs/bugs_that_shipped
+labs/06_allreduce/few_stores labs/bugs_that_shipped
+tools/explore tools/trace tools/show tools/compare tools/compare/bench
 """.split()
+PARTS = ("common", "labs", "tools")
 PROGRAMS = {"main.cpp", "bench.cpp", "tune.cpp", "timeline.cpp", "driver_calls.cpp"}
 
 
@@ -53,10 +53,10 @@ def is_checked(path: Path) -> bool:
 def graph() -> dict:
     """The headers that one folder includes from another, by (from, to)."""
     edges = defaultdict(set)
-    for path in (*ROOT.glob("common/**/*"), *ROOT.glob("labs/**/*")):
+    for path in (path for part in PARTS for path in ROOT.glob(f"{part}/**/*")):
         if is_checked(path):
             source = path.parent.relative_to(ROOT).as_posix()
-            for header in re.findall(r'#include "((?:common|labs)/[^"]+)"', path.read_text()):
+            for header in re.findall(r'#include "((?:common|labs|tools)/[^"]+)"', path.read_text()):
                 target = header.rpartition("/")[0]
                 if target != source:
                     edges[source, target].add(Path(header).name)

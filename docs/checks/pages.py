@@ -107,7 +107,8 @@ def main() -> int:
     built = subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if built.returncode != 0:
         return built.returncode
-    pages = sorted([*ROOT.glob("labs/*/*.md"), *ROOT.glob("labs/*/*/*.md")])
+    pages = sorted([*ROOT.glob("labs/*/*.md"), *ROOT.glob("labs/*/*/*.md"),
+                    *ROOT.glob("tools/**/*.md")])
     for page in [ROOT / "README.md", *pages, ROOT / "docs" / "DRIVER_CALLS.md"]:
         lab = page.relative_to(ROOT).parts[1:2]
         if sys.argv[1:] and (not lab or lab[0][:2] not in sys.argv[1:]):

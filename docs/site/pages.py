@@ -19,14 +19,13 @@ from pathlib import Path
 import drawing
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "common/explore/player"))
+sys.path.append(str(ROOT / "tools/explore/player"))
 import page as player  # noqa: E402
 
 FIRST = ["README.md", "docs/ONE_DAY.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/NCCL.md",
         "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/EXPLORE_YOURS.md",
-        "common/explore/litmus/README.md", "docs/FAILURES.md",
-        "docs/DESIGN.md", "docs/ENVIRONMENT.md", "docs/TEACHING.md", "common/course/README.md",
+        "docs/FAILURES.md", "docs/DESIGN.md", "docs/ENVIRONMENT.md", "docs/TEACHING.md",
         "CONTRIBUTING.md", "CHANGELOG.md"]
 MANY = 6  # sections: a page that has them gets a table of contents
 RECORDING = re.compile(r"^\[[^\]]*\]\((\S*docs/recordings/(\w+)\.json)\).*?(?=\n\n|\Z)",
@@ -45,9 +44,9 @@ def lessons(page: str, found: list) -> list:
     return found
 
 
-LABS = [lessons(path.relative_to(ROOT).as_posix(), [])
-        for path in sorted(ROOT.glob("labs/*/README.md"))]
-ORDER = FIRST + sum(LABS, []) + LAST
+LABS = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("labs/*/README.md"))]
+PARTS = [lessons(page, []) for page in (*LABS, "tools/README.md")]
+ORDER = FIRST + sum(PARTS, []) + LAST
 
 
 def name(page: str) -> str:
@@ -147,13 +146,13 @@ def filtered(page: str) -> str:
 
 
 def layout() -> str:
-    """The sidebar: all pages, with a lab's pages below it."""
+    """The sidebar: all pages, with those of a lab, or of tools, below it."""
     def tab(page, kind, rest):
         shown = html.escape(title(page), quote=False)
         return f'<tab type="{kind}" url="@ref {name(page)}" title="{shown}"{rest}>\n'
 
     tabs = "".join(tab(first, "usergroup", "") + "".join(tab(page, "user", "/") for page in below) +
-                   "</tab>\n" for first, *below in [FIRST[1:], *LABS, *([page] for page in LAST)])
+                   "</tab>\n" for first, *below in [FIRST[1:], *PARTS, *([page] for page in LAST)])
     return ('<doxygenlayout version="1.0"><navindex>\n'
             f'<tab type="mainpage" visible="yes" title="{title(FIRST[0])}"/>\n{tabs}'
             '<tab type="pages" visible="no"/>\n'
@@ -166,7 +165,8 @@ def main() -> int:
     if sys.argv[1] != "layout":
         print(filtered(os.path.relpath(sys.argv[1], ROOT)), end="")
         return 0
-    found = {path.relative_to(ROOT).as_posix() for folder in ("", "docs/", "labs/**/", "common/**/")
+    folders = ("", "docs/", "labs/**/", "common/**/", "tools/**/")
+    found = {path.relative_to(ROOT).as_posix() for folder in folders
              for path in ROOT.glob(folder + "*.md")}
     for page in sorted(found - set(ORDER)):
         print(f"{page}: link to it from its lab's README.md, or add it to LAST in "

@@ -32,8 +32,8 @@ struct Options {
     int nodes = 1;
 };
 
-/// `--show`: a program of its own records a call, and a script draws it (show/README.md). Returns
-/// its exit code.
+/// `--show`: a program of its own records a call, and a script draws it (tools/show/README.md).
+/// Returns its exit code.
 int show([[maybe_unused]] const std::vector<std::string>& options) {
 #ifdef SYMM_SHOW
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();

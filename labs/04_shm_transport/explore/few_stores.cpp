@@ -2,9 +2,9 @@
 
 #include <fmt/core.h>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/04_shm_transport/connection/few_stores.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

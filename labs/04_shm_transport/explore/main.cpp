@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 #include "labs/04_shm_transport/unpack_queue/unpack_queue.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <fmt/core.h>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/few_stores.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
 #include "labs/05_device_prims/shared_work/work_batch.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

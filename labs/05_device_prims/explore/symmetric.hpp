@@ -5,8 +5,8 @@
 #include <string>
 #include <type_traits>
 
-#include "common/explore/explore.hpp"
 #include "labs/03_ipc/symmetric_pointer.hpp"
+#include "tools/explore/explore.hpp"
 
 namespace symm::explore {
 

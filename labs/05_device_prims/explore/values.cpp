@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "common/explore/explore.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/signal.hpp"
+#include "tools/explore/explore.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "common/explore/explore.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/06_allreduce/algorithms/call.hpp"
+#include "tools/explore/explore.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 

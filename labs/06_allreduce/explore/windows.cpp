@@ -2,11 +2,11 @@
 
 #include <vector>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 #include "labs/06_allreduce/explore/windows.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

@@ -3,13 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <regex>
 
 #include "common/sys/descriptor.hpp"
 #include "common/tests/program_case.hpp"
-#include "common/tests/special_files.hpp"
-#include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
@@ -55,19 +52,6 @@ TEST(Program, RefusesBadUsage) {
     cases.push_back(
         {"--bytes 1K", 2, {"error: SYMM_ALGO ring: choose one of auto, "}, {"SYMM_ALGO=ring"}});
     expect_runs("06_allreduce", cases);
-}
-
-TEST(Program, WritesAndReadsTheTunersTable) {
-    const TemporaryDirectory directory;
-    const std::string file = directory.path() / "table.txt";
-    const Finished tuned =
-        run_program("06_allreduce_tune --ranks 2 --mode thread --bytes 1K:4K " + file);
-    EXPECT_EQ(tuned.exit_code, 0) << tuned.output;
-    EXPECT_NE(tuned.output.find("Written to " + file), std::string::npos) << tuned.output;
-    const Finished run = run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file);
-    EXPECT_EQ(run.exit_code, 0) << run.output;
-    std::ofstream(file) << "2 floating 1K\n";
-    EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file).exit_code, 2);
 }
 
 TEST(Program, DrawsWhatRan) {
@@ -124,11 +108,6 @@ TEST(Program, SaysWhy) {
                   {"06_allreduce_mpi"},
                   {"SYMM_LAUNCHER=", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}},
                  {"--bytes 1K", 2, {"too little"}, {"SYMM_EMU_MEMORY=1M"}}});
-    // Ends as soon as the sizes have been accepted: to measure them all takes ten seconds.
-    expect_runs("06_allreduce_tune", {{"table.txt",
-                                       1,
-                                       {"cuStreamCreate"},
-                                       {"SYMM_EMU_FAIL=cuStreamCreate:1:CUDA_ERROR_UNKNOWN"}}});
 }
 
 TEST(Program, SaysHowMuchWouldFit) {
@@ -137,11 +116,6 @@ TEST(Program, SaysHowMuchWouldFit) {
     ASSERT_TRUE(std::regex_search(told, found, std::regex("use --bytes (\\S+)"))) << told;
     expect_runs("06_allreduce", {{"--bytes 31M", 2, {}, {"SYMM_EMU_MEMORY=64M"}},
                                  {"--bytes " + found.str(1), 0, {}, {"SYMM_EMU_MEMORY=64M"}}});
-}
-
-TEST(Program, TakesRegularFilesOnly) {
-    expect_regular_files_only(
-        [](const std::string& file) { return "06_allreduce_tune --ranks 2 --bytes 1K " + file; });
 }
 
 TEST(Program, EndsWithItsExitCodeWhereNobodyHearsWhy) {

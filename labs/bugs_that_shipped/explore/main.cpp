@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/bugs_that_shipped/arrivals.hpp"
 #include "labs/bugs_that_shipped/replayed.hpp"
@@ -13,6 +11,8 @@
 #include "labs/bugs_that_shipped/symmetric_pool.hpp"
 #include "labs/bugs_that_shipped/three_stages.hpp"
 #include "labs/bugs_that_shipped/two_streams.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm::bugs_that_shipped {
 namespace {

@@ -6,13 +6,13 @@
 #include <numeric>
 #include <vector>
 
-#include "common/explore/explore_main.hpp"
-#include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/ring/ll.hpp"
 #include "labs/05_device_prims/ring/ll128.hpp"
 #include "labs/05_device_prims/ring/primitives.hpp"
 #include "labs/05_device_prims/ring/ring.hpp"
 #include "labs/05_device_prims/ring/simple.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
 
 namespace symm {
 namespace {

@@ -1,9 +1,9 @@
 // The AllReduce with few stores, in every execution.
 
-#include "common/explore/explore_main.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
 #include "labs/06_allreduce/few_stores/few_stores.hpp"
+#include "tools/explore/explore_main.hpp"
 
 int main(int argc, char** argv) {
     using namespace symm;

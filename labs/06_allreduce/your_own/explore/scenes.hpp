@@ -3,11 +3,11 @@
 /// What the scenes of any collective need: memory as OwnCollective makes it, and calls one after
 /// another.
 
-#include <common/explore/explore_main.hpp>
-#include <common/explore/timeouts.hpp>
 #include <functional>
 #include <labs/05_device_prims/explore/symmetric.hpp>
 #include <symm/kernel.hpp>
+#include <tools/explore/explore_main.hpp>
+#include <tools/explore/timeouts.hpp>
 #include <vector>
 
 namespace your_own {

@@ -1,0 +1,21 @@
+#pragma once
+/// \file
+/// The program that explores a lab's protocols: a table, or the story of a failure.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/explore/explore.hpp"
+
+namespace symm::explore {
+
+struct Protocol {
+    std::string name;  ///< `barrier`, `barrier/3x1`: the protocol, and the size.
+    std::function<void(Scene&)> setup;
+    bool may_give_up = true;  ///< Explored a second time, where each wait may give up.
+};
+
+int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols);
+
+}  // namespace symm::explore
