@@ -37,7 +37,7 @@ def numbers(version: str) -> tuple:
 def notes(version: str, date: str) -> str:
     """The version's part of the changelog. Raises Refusal if the files do not agree on it."""
     said = {"CMakeLists.txt": found("CMakeLists.txt", r"^project\(symm VERSION ([\d.]+)")[1]}
-    header = "labs/06_allreduce/c_api/symm.h"
+    header = "symm/c/symm.h"
     said[header] = ".".join(found(header, rf"^#define SYMM_VERSION_{part} (\d+)$")[1]
                             for part in ("MAJOR", "MINOR", "PATCH"))
     for file, other in said.items():

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 REPOSITORY = Path(sys.argv.pop(1))
-HEADER = "labs/06_allreduce/c_api/symm.h"
+HEADER = "symm/c/symm.h"
 CHANGELOG = """# Changelog
 
 ## 9.8.7 - 2026-01-02

@@ -1,5 +1,5 @@
-# `./lab install P` installs the library symm::symm: its archives, the headers in symm/ with all
-# that they include, and a package for find_package(symm). Skipped if this project is part of
+# `./lab install P` installs the library symm::symm: its archives, the headers in symm/include with
+# all that they include, and a package for find_package(symm). Skipped if this project is part of
 # another one.
 
 # symm_install_headers(HEADERS file... [argument of install()...]): with all that they include.
@@ -39,8 +39,9 @@ function(symm_install target)
   get_property(others GLOBAL PROPERTY SYMM_INSTALLED)  # which install themselves
   add_custom_target(symm_installed DEPENDS ${targets} ${others})
   install(TARGETS ${targets} EXPORT symm ARCHIVE DESTINATION lib/symm)
-  symm_install_headers(HEADERS symm/symm.hpp symm/kernel.hpp symm/launch.hpp
-                       common/nccl/nccl_communicator.hpp common/nccl/turn_timer.hpp)
+  set(headers symm nodes kernel launch)
+  list(TRANSFORM headers REPLACE ".+" "symm/include/symm/\\0.hpp")
+  symm_install_headers(HEADERS ${headers})
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
   # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.

@@ -8,7 +8,8 @@ add_library(symm_options INTERFACE)
 target_compile_options(symm_options INTERFACE $<BUILD_INTERFACE:-std=c++20>)
 target_compile_features(symm_options INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
 target_include_directories(symm_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/symm/include>
+  $<INSTALL_INTERFACE:include>)
 add_library(symm_warnings INTERFACE)  # not installed
 target_link_libraries(symm_options INTERFACE $<BUILD_INTERFACE:symm_warnings>)
 if(PROJECT_IS_TOP_LEVEL)

@@ -108,7 +108,7 @@ def main() -> int:
     if built.returncode != 0:
         return built.returncode
     pages = sorted([*ROOT.glob("labs/*/*.md"), *ROOT.glob("labs/*/*/*.md"),
-                    *ROOT.glob("tools/**/*.md")])
+                    *ROOT.glob("symm/**/*.md"), *ROOT.glob("tools/**/*.md")])
     for page in [ROOT / "README.md", *pages, ROOT / "docs" / "DRIVER_CALLS.md"]:
         lab = page.relative_to(ROOT).parts[1:2]
         if sys.argv[1:] and (not lab or lab[0][:2] not in sys.argv[1:]):

@@ -12,7 +12,7 @@ LABS = {path.name[:2]: path for path in ROOT.glob("labs/0*/")}
 def main() -> int:
     wrong = 0
     for line in (ROOT / "docs/WHERE.md").read_text().splitlines():
-        row = re.fullmatch(r"\| .* \| (\d\d|common|tools)? ?((?:`[^`]+`(?:, )?)+) \| "
+        row = re.fullmatch(r"\| .* \| (\d\d|common|symm|tools)? ?((?:`[^`]+`(?:, )?)+) \| "
                            r"`([^`]+)` \|", line)
         if line.startswith("| ") and line != "| what | file | name |" and row is None:
             print(f"docs/WHERE.md: malformed row: {line}")

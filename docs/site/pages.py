@@ -45,7 +45,7 @@ def lessons(page: str, found: list) -> list:
 
 
 LABS = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("labs/*/README.md"))]
-PARTS = [lessons(page, []) for page in (*LABS, "tools/README.md")]
+PARTS = [lessons(page, []) for page in (*LABS, "symm/README.md", "tools/README.md")]
 ORDER = FIRST + sum(PARTS, []) + LAST
 
 
@@ -146,7 +146,7 @@ def filtered(page: str) -> str:
 
 
 def layout() -> str:
-    """The sidebar: all pages, with those of a lab, or of tools, below it."""
+    """The sidebar: all pages, with those of a lab, or of a building, below it."""
     def tab(page, kind, rest):
         shown = html.escape(title(page), quote=False)
         return f'<tab type="{kind}" url="@ref {name(page)}" title="{shown}"{rest}>\n'
@@ -165,7 +165,7 @@ def main() -> int:
     if sys.argv[1] != "layout":
         print(filtered(os.path.relpath(sys.argv[1], ROOT)), end="")
         return 0
-    folders = ("", "docs/", "labs/**/", "common/**/", "tools/**/")
+    folders = ("", "docs/", "labs/**/", "common/**/", "symm/**/", "tools/**/")
     found = {path.relative_to(ROOT).as_posix() for folder in folders
              for path in ROOT.glob(folder + "*.md")}
     for page in sorted(found - set(ORDER)):

@@ -15,7 +15,7 @@
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
-#include "labs/06_allreduce/machines/machine_calls.hpp"
+#include "symm/nodes/node_calls.hpp"
 
 namespace {
 
@@ -112,7 +112,7 @@ void require_possible(const Options& options) {
 }
 
 /// The same calls over several machines.
-MachineCalls calls_of(const Options& options) {
+NodeCalls calls_of(const Options& options) {
     if (options.arithmetic.collective != Collective::kAllReduce ||
         options.algorithm != Algorithm::kAuto) {
         throw UsageError("--nodes cannot be combined with --collective or --algo");
@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
                 throw UsageError(
                     "--nodes cannot be combined with --mode process: threads act as machines");
             }
-            return run_thread_machines(options.nodes, options.ranks.ranks, calls_of(options));
+            return run_thread_nodes(options.nodes, options.ranks.ranks, calls_of(options));
         }
 #ifdef SYMM_SHOW
         if (argc == 1 && !env::is_set("SYMM_RANK")) {  // and is not a rank that it starts below

@@ -163,7 +163,8 @@ def load(root: Path = ROOT, seed: int | None = None) -> list[Exercise]:
             try:
                 entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
                 found.append(Exercise(lab=str(page.parent.relative_to(root / "labs")), **entry))
-                found[-1].read = f"labs/{found[-1].lab}/{found[-1].read or 'README.md, Background'}"
+                found[-1].read = os.path.normpath(
+                    f"labs/{found[-1].lab}/{found[-1].read or 'README.md, Background'}")
                 varied(found[-1], default_seed() if seed is None else seed)
                 for number, wrong in enumerate(found[-1].wrong):
                     wrong.told = number if wrong.say else found[-1].wrong[number - 1].told

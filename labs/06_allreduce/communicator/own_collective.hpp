@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a communicator gives to a kernel of your own. labs/06_allreduce/your_own/README.md builds
+/// What a communicator gives to a kernel of your own. symm/collectives/README.md builds
 /// two collectives on it, outside of this repository, with the installed library.
 ///
 /// A kernel is a struct with `__host__ __device__ void operator()(const simt::ThreadBlock&) const`.

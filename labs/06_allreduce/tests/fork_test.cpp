@@ -20,7 +20,7 @@
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/04_shm_transport/unpack_queue/tcp_unpacker.hpp"
 #include "labs/05_device_prims/ring/ring_communicator.hpp"
-#include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
+#include "symm/nodes/hierarchical_communicator.hpp"
 
 namespace symm {
 namespace {

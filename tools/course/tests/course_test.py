@@ -177,13 +177,33 @@ assert score.count(e) == 10, score.count(e)
 
     def test_an_include_of_a_later_folder_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
-            for part in ("common", "labs", "tools", "docs/checks"):
+            for part in ("common", "labs", "symm", "tools", "docs/checks"):
                 shutil.copytree(REPOSITORY / part, Path(folder) / part)
             check = (sys.executable, "-B", f"{folder}/docs/checks/folders.py")
             self.run_command(*check)
-            Path(folder, "common/sys/planted.hpp").write_text('#include "common/ranks/rank.hpp"\n')
-            self.assertEqual("common/sys includes the later common/ranks: rank.hpp\n",
-                             self.run_command(*check, status=1))
+            for file, header, says in (
+                    ("common/sys/x.hpp", '"common/ranks/rank.hpp"', "common/ranks: rank.hpp"),
+                    ("common/sys/x.cpp", '"tools/show/recorder.hpp"', "tools/show: recorder.hpp"),
+                    ("labs/01_vmm_alloc/x.hpp", "<symm/symm.hpp>", "symm/include/symm: symm.hpp"),
+                    ("labs/01_vmm_alloc/x.cu", '"symm/c/symm.h"', "symm/c: symm.h"),
+                    ("labs/01_vmm_alloc/main.cpp", '"labs/02_access/access.hpp"',
+                     "labs/02_access: access.hpp"),
+                    ("symm/nodes/x.cpp", '"tools/show/recorder.hpp"', "tools/show: recorder.hpp"),
+                    ("symm/nodes/x.hpp", "<symm/symm.hpp>", "symm/include/symm: symm.hpp"),
+                    ("labs/01_vmm_alloc/bench.cpp", "<symm/symm.hpp>", None),
+                    ("labs/01_vmm_alloc/tests/x.cpp", '"tools/show/recorder.hpp"', None),
+                    ("labs/05_device_prims/explore/x.hpp", '"labs/06_allreduce/x.hpp"', None),
+                    ("tools/show/x.cpp", '"symm/c/symm.h"', None)):
+                planted = Path(folder, file)
+                before = planted.read_text() if planted.exists() else None
+                planted.write_text(f"#include {header}\n")
+                told = self.run_command(*check, status=1 if says else 0)
+                self.assertEqual(told.partition(" includes the later ")[2],
+                                 f"{says}\n" if says else "", file)
+                if before is None:
+                    planted.unlink()
+                else:
+                    planted.write_text(before)
 
     def test_ctrl_c_before_a_tool_can_handle_it_is_no_traceback(self):
         interrupted = ("import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [2]); "
@@ -623,7 +643,7 @@ assert verdict.judge(course, solved).passed
         self.run_command(*build, status=3)
 
     def test_cmake_refuses_stubs(self):
-        for source in (".", "labs/06_allreduce/python"):
+        for source in (".", "symm/python"):
             self.course("start", "02.1", "--no-open")
             output = self.run_command("cmake", "--fresh", "-S", self.root / source, "-B",
                                       self.root / "b", "-G", "Ninja", status=1)

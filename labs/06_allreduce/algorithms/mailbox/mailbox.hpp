@@ -158,7 +158,7 @@ public:
 
     /// Ends the launch, which has used the first `used` slots of each peer: each thread calls it,
     /// also after a wait has given up. If peers differ in that, pass `per_sender`, and clear() one
-    /// slot of each peer by the same rule (your_own/all_to_all_kernel.hpp).
+    /// slot of each peer by the same rule (symm/collectives/all_to_all_kernel.hpp).
     __host__ __device__ void end(const simt::ThreadBlock& block, std::size_t used) const {
         if constexpr (Format::kHasFlags) {
             static_assert(kRegions == 1);

@@ -1,0 +1,581 @@
+#include "symm/c/symm.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/cuda/event.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/ranks/launcher_environment.hpp"
+#include "common/sys/creator_process.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/error_text.hpp"
+#include "common/sys/refuse_unless.hpp"
+#include "common/sys/usage_error.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "symm/c/marks.hpp"
+#include "symm/collectives/all_reduce_rms_norm.hpp"
+
+using namespace symm;
+
+/// A handle. It is never freed (16 bytes), so a call with a destroyed one finds that out. That
+/// needs no lock, which another thread might hold when a program forks.
+struct symm_comm {
+    struct Open;
+
+    CreatorProcess creator;
+    std::unique_ptr<Open> open;  ///< Empty once it is destroyed.
+};
+
+/// A communicator that is not destroyed.
+struct symm_comm::Open {
+    Open(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
+        : rank(std::move(bootstrap), mode, device) {}
+    Open(const Open&) = delete;
+
+    Rank rank;
+    std::optional<Stream> stream;
+    std::optional<Communicator> communicator;
+    std::optional<collectives::AllReduceRmsNorm> rms_norm;  ///< From its first call on.
+    Marks marks;
+    std::atomic<bool> aborted = false;
+};
+
+namespace {
+
+using Open = symm_comm::Open;
+
+symm_comm* new_handle(std::unique_ptr<Open> open) {
+    static std::mutex mutex;
+    static auto& all = *new std::deque<symm_comm>;
+    const std::lock_guard lock(mutex);
+    return &all.emplace_back(symm_comm{CreatorProcess(), std::move(open)});
+}
+
+static_assert(SYMM_VERSION == SYMM_PROJECT_VERSION, "symm.h and CMakeLists.txt disagree");
+static_assert(SYMM_INT8 == static_cast<int>(DataType::kInt8) &&
+              SYMM_HALF == static_cast<int>(DataType::kHalf) &&
+              SYMM_BFLOAT16 == static_cast<int>(DataType::kBfloat16) &&
+              SYMM_SUM == static_cast<int>(ReduceOp::kSum) &&
+              SYMM_AVG == static_cast<int>(ReduceOp::kAvg));
+
+thread_local std::array<char, 2048> last_error{};
+
+template <class... Kinds>
+bool is(const std::exception& error) {
+    return ((dynamic_cast<const Kinds*>(&error) != nullptr) || ...);
+}
+
+symm_result kind_of(const std::exception& error) {
+    return is<BootstrapError>(error)                      ? SYMM_ERROR_RANK
+           : is<CudaError>(error)                         ? SYMM_ERROR_CUDA
+           : is<std::system_error, std::bad_alloc>(error) ? SYMM_ERROR_SYSTEM
+           : is<UsageError, std::logic_error>(error)      ? SYMM_ERROR_INVALID_ARGUMENT
+                                                          : SYMM_ERROR_FAILED;
+}
+
+void keep_text(std::string_view text) {
+    last_error[text.copy(last_error.data(), last_error.size() - 1)] = '\0';
+}
+
+/// Runs a function's body. No exception passes: its text is kept, its kind returned.
+template <class Body>
+symm_result guarded(const Body& body) noexcept {
+    try {
+        body();
+        return SYMM_SUCCESS;
+    } catch (const std::exception& error) {
+        try {
+            keep_text(error_text(error));
+        } catch (const std::exception&) {  // no memory for a better text
+            keep_text(error.what());
+        }
+        return kind_of(error);
+    } catch (...) {
+        keep_text("unknown error");
+        return SYMM_ERROR_FAILED;
+    }
+}
+
+/// Throws if a pointer that the caller must pass is null.
+void require(const void* pointer, const char* name) {
+    refuse_unless(pointer != nullptr, "{} is a null pointer", name);
+}
+
+/// The same for a function of a communicator.
+template <class Body>
+symm_result guarded(const symm_comm* comm, const Body& body) noexcept {
+    return guarded([&] {
+        require(comm, "comm");
+        if (!comm->creator.is_this_one()) {
+            throw std::invalid_argument(fmt::format(
+                "comm belongs to process {}: this process, {}, is a child that fork() made of it, "
+                "and cannot use it. Start ranks as new programs (exec, posix_spawn; Python: "
+                "multiprocessing's \"spawn\")",
+                comm->creator.id(), ::getpid()));
+        }
+        refuse_unless(comm->open != nullptr, "comm was destroyed by symm_comm_destroy()");
+        body(*comm->open);
+    });
+}
+
+/// Whether a child of fork() was passed its parent's communicator.
+bool is_of_parent(const symm_comm* comm) {
+    return comm != nullptr && !comm->creator.is_this_one();
+}
+bool is_usable(const symm_comm* comm) {
+    return comm != nullptr && comm->creator.is_this_one() && comm->open != nullptr;
+}
+
+CUdeviceptr address(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+/// Chooses the driver: without nvcc, kernels were compiled for emulated GPUs only.
+void choose() {
+#ifdef SYMM_EMULATED_ONLY
+    if (env::choice("SYMM_DRIVER") == "native") {
+        throw UsageError(
+            "SYMM_DRIVER=native is not possible: this libsymm.so was built without nvcc, for "
+            "emulated GPUs only");
+    }
+    choose_driver("emulated");
+#endif
+}
+
+/// The caller's context, which is current again when the scope is left: creation changes it.
+class CallersContext {
+public:
+    CallersContext() {
+        device_count();  // initialises the driver
+        cu_check(cuCtxGetCurrent(&context_), "cuCtxGetCurrent()");
+    }
+    CallersContext(const CallersContext&) = delete;
+    CallersContext& operator=(const CallersContext&) = delete;
+    ~CallersContext() { cuCtxSetCurrent(context_); }
+
+private:
+    CUcontext context_ = nullptr;
+};
+
+/// Whether the ranks are threads of one process, or each is a process of its own. Collective.
+RankMode common_mode(Bootstrap& bootstrap) {
+    // Processes in different containers may have the same number, and forked ones the same
+    // random value.
+    static const std::uint64_t random =
+        std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    struct Process {
+        std::uint64_t random;
+        std::uint64_t number;
+        auto operator<=>(const Process&) const = default;  // NOLINT: a false report of version 14
+    };
+    auto all =
+        bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
+    std::ranges::sort(all);
+    const auto different = std::unique(all.begin(), all.end()) - all.begin();
+    refuse_unless(different == 1 || different == bootstrap.size(),
+                  "{} ranks are in {} processes: they must be threads of one process, or each a "
+                  "process of its own",
+                  bootstrap.size(), different);
+    return different == 1 ? RankMode::kThread : RankMode::kProcess;
+}
+
+/// The name of the socket where the ranks meet. A hash: every user can see the names of sockets.
+std::string socket_name(std::string_view name) {
+    return fmt::format("symm-c-{}-{:016x}", ::geteuid(), std::hash<std::string_view>{}(name));
+}
+
+/// Every creation: `meet` returns the connection to the other ranks.
+symm_result create(symm_comm** comm, const symm_options* asked,
+                   const std::function<std::unique_ptr<Bootstrap>()>& meet) noexcept {
+    return guarded([&] {
+        require(comm, "comm");
+        *comm = nullptr;
+        const symm_options options = asked != nullptr ? *asked : symm_options SYMM_OPTIONS_INIT;
+        refuse_unless(options.size == sizeof(symm_options),
+                      "symm_options is that of another version: begin with SYMM_OPTIONS_INIT, and "
+                      "compile with the symm.h of this libsymm.so");
+        refuse_unless(options.device >= -1 && options.timeout >= 0,
+                      "symm_options: device {} and timeout {}, but a device is -1 or more, and a "
+                      "timeout 0 or more",
+                      options.device, options.timeout);
+        CommunicatorOptions how;
+        how.max_blocks = options.max_blocks;
+        if (options.timeout > 0) {
+            constexpr double kDay = 86400;
+            how.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                std::chrono::duration<double>(std::min(options.timeout, kDay)));
+        }
+        require_environment();
+        choose();
+        const CallersContext callers;
+        std::unique_ptr<Bootstrap> bootstrap = meet();
+        const RankMode mode = common_mode(*bootstrap);
+        auto made = std::make_unique<Open>(
+            std::move(bootstrap), mode,
+            options.device < 0 ? std::nullopt : std::optional(options.device));
+        try {
+            made->stream.emplace();
+            made->communicator.emplace(made->rank, how);
+        } catch (const std::exception& error) {  // the others need not wait for this rank
+            made->rank.bootstrap().fail(error.what());
+            throw;
+        }
+        *comm = new_handle(std::move(made));
+    });
+}
+
+/// What ranks tell each other through the caller's allgather.
+struct Meeting {
+    std::uint64_t magic;  ///< Differs if ranks have other versions, or the bytes are mixed up.
+    std::int32_t rank;
+    std::int32_t ranks;
+    std::uint64_t host;       ///< The machine's boot, and the network namespace.
+    std::uint64_t random[2];  ///< Rank 0's names the run.
+};
+
+std::uint64_t this_host() {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    struct stat network {};
+    ::stat("/proc/self/ns/net", &network);
+    return std::hash<std::string>{}(fmt::format("{} {}", boot, network.st_ino));
+}
+
+/// The name of the run, which the ranks agree upon.
+std::string name_by_allgather(int rank, int ranks, symm_allgather allgather, void* context) {
+    std::random_device random;
+    constexpr std::uint64_t kMagic = 0x73796d6d00000000U + SYMM_VERSION;
+    const Meeting mine{kMagic, rank, ranks, this_host(), {random(), random()}};
+    std::vector<Meeting> all(static_cast<std::size_t>(ranks));
+    if (const int result = allgather(context, &mine, all.data(), sizeof mine); result != 0) {
+        throw std::runtime_error(
+            fmt::format("the caller's allgather returned {} on rank {}", result, rank));
+    }
+    for (int r = 0; r < ranks; ++r) {
+        const Meeting& other = all[static_cast<std::size_t>(r)];
+        refuse_unless(other.magic == kMagic && other.rank == r && other.ranks == ranks,
+                      "what the caller's allgather put in place {} of {} is not from rank {} of {} "
+                      "with the same version of libsymm.so",
+                      r, ranks, r, ranks);
+        refuse_unless(
+            other.host == mine.host,
+            "ranks {} and {} are on different machines, or in containers with different networks: "
+            "memory is shared within one machine (docker run --network host)",
+            rank, r);
+    }
+    return fmt::format("allgather {:x} {:x}", all[0].random[0], all[0].random[1]);
+}
+
+void require_rank(int rank, int ranks) {
+    refuse_unless(ranks >= 1 && ranks <= kMaxRanks && rank >= 0 && rank < ranks,
+                  "there is no rank {} of {}: 1 to {} ranks can meet", rank, ranks, kMaxRanks);
+}
+
+Call call_of(Collective collective, const void* in, void* out, std::size_t count, symm_type type,
+             symm_op op) {
+    return {{static_cast<DataType>(type), static_cast<ReduceOp>(op), collective},
+            address(in),
+            address(out),
+            count};
+}
+
+symm_result call(symm_comm* comm, const Call& call, symm_stream stream) noexcept {
+    return guarded(comm, [&](Open& open) { open.communicator->call(call, stream); });
+}
+
+int may_wait(symm_comm* comm, const Call& call, symm_stream stream) noexcept {
+    bool waits = true;
+    guarded(comm, [&](Open& open) { waits = open.communicator->may_wait(call, stream); });
+    return waits ? 1 : 0;
+}
+
+}  // namespace
+
+int symm_version(void) {
+    return SYMM_VERSION;
+}
+
+const char* symm_result_name(symm_result result) {
+    constexpr const char* kNames[] = {"SYMM_SUCCESS",      "SYMM_ERROR_INVALID_ARGUMENT",
+                                      "SYMM_ERROR_RANK",   "SYMM_ERROR_CUDA",
+                                      "SYMM_ERROR_SYSTEM", "SYMM_ERROR_FAILED"};
+    const auto number = static_cast<std::size_t>(result);
+    return number < std::size(kNames) ? kNames[number] : "unknown symm_result";
+}
+
+const char* symm_last_error(void) {
+    return last_error.data();
+}
+
+symm_result symm_is_emulated(int* emulated) {
+    return guarded([&] {
+        require(emulated, "emulated");
+        choose();
+        *emulated = is_emulated() ? 1 : 0;
+    });
+}
+
+void* symm_driver_function(const char* name) {
+    void* function = nullptr;
+    guarded([&] {
+        require(name, "name");
+        choose();
+        const DriverTable& driver = driver_table();
+#define SYMM_DRIVER_FUNCTION(known, parameters, arguments)   \
+    if (std::string_view(name) == #known) {                  \
+        function = reinterpret_cast<void*>(driver.known##_); \
+    }
+#include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
+        refuse_unless(function != nullptr, "libsymm calls no function of the driver named {}",
+                      name);
+    });
+    return function;
+}
+
+symm_result symm_comm_create(symm_comm** comm, int rank, int ranks, const char* name,
+                             const symm_options* options) {
+    return create(comm, options, [&] {
+        require_rank(rank, ranks);
+        require(name, "name");
+        return join(rank, ranks, socket_name(name));
+    });
+}
+
+symm_result symm_comm_create_from_launcher(symm_comm** comm, const symm_options* options) {
+    return create(comm, options, [] {
+        const auto place = placement_from_environment();
+        if (!place) {
+            throw UsageError(
+                "no launcher's variables are set (RANK and WORLD_SIZE, for example): start the "
+                "ranks with torchrun, mpirun or srun");
+        }
+        return join(place->rank, place->size, place->name + "-c");
+    });
+}
+
+symm_result symm_comm_create_by_allgather(symm_comm** comm, int rank, int ranks,
+                                          symm_allgather allgather, void* context,
+                                          const symm_options* options) {
+    return create(comm, options, [&] {
+        require_rank(rank, ranks);
+        require(reinterpret_cast<const void*>(allgather), "allgather");
+        return join(rank, ranks, socket_name(name_by_allgather(rank, ranks, allgather, context)));
+    });
+}
+
+int symm_comm_rank(const symm_comm* comm) {
+    return is_usable(comm) ? comm->open->communicator->rank() : -1;
+}
+int symm_comm_ranks(const symm_comm* comm) {
+    return is_usable(comm) ? comm->open->communicator->ranks() : -1;
+}
+int symm_comm_device(const symm_comm* comm) {
+    return is_usable(comm) ? comm->open->rank.device() : -1;
+}
+symm_stream symm_comm_stream(const symm_comm* comm) {
+    return is_usable(comm) ? comm->open->stream->get() : nullptr;
+}
+
+symm_result symm_window_allocate(symm_comm* comm, size_t bytes, void** window) {
+    return guarded(comm, [&](Open& open) {
+        require(window, "window");
+        *window = reinterpret_cast<void*>(open.communicator->allocate(bytes));
+    });
+}
+
+symm_result symm_window_register(symm_comm* comm, void* memory, size_t bytes, void** window) {
+    return guarded(comm, [&](Open& open) {
+        require(window, "window");
+        *window =
+            reinterpret_cast<void*>(open.communicator->register_memory(address(memory), bytes));
+    });
+}
+
+symm_result symm_window_release(symm_comm* comm, void* window) {
+    return guarded(comm, [&](Open& open) { open.communicator->release(address(window)); });
+}
+
+symm_result symm_window_retire(symm_comm* comm, void* window) {
+    return guarded(comm, [&](Open& open) { open.communicator->retire(address(window)); });
+}
+
+symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t count,
+                            symm_type type, symm_op op, symm_stream stream) {
+    return call(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
+}
+int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                             symm_type type, symm_op op, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
+}
+int symm_reduce_scatter_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                 symm_type type, symm_op op, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
+}
+int symm_all_gather_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                             symm_type type, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
+}
+symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
+                                symm_type type, symm_op op, symm_stream stream) {
+    return call(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
+}
+symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
+                            symm_type type, symm_stream stream) {
+    return call(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
+}
+
+symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual, void* out,
+                                     const void* weight, unsigned rows, unsigned hidden,
+                                     symm_type type, float epsilon, symm_stream stream) {
+    return guarded(comm, [&](Open& open) {
+        if (!open.rms_norm) {
+            const CurrentContext current(open.rank.gpu());
+            refuse_unless(!is_captured(stream),
+                          "a communicator's first symm_all_reduce_rms_norm() cannot be captured: "
+                          "make one before");
+            open.rms_norm.emplace(*open.communicator);
+        }
+        (*open.rms_norm)({address(x), address(residual), address(out), address(weight), rows,
+                          hidden, static_cast<DataType>(type), epsilon},
+                         stream);
+    });
+}
+
+symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
+    return guarded(comm, [&](Open& open) {
+        const CurrentContext current(open.rank.gpu());
+        if (stream != open.stream->get()) {  // ours waits for the caller's
+            refuse_unless(!is_captured(stream),
+                          "the stream is being captured: end the capture, launch the graph, and "
+                          "synchronize then");
+            const Event end(CU_EVENT_DISABLE_TIMING);
+            end.record(stream);
+            cu_check(cuStreamWaitEvent(open.stream->get(), end.get(), 0), "cuStreamWaitEvent()");
+        }
+        open.communicator->synchronize(*open.stream, "the stream");
+    });
+}
+
+symm_result symm_comm_mark(symm_comm* comm, symm_stream stream, size_t* mark) {
+    return guarded(comm, [&](Open& open) {
+        require(mark, "mark");
+        const CurrentContext current(open.rank.gpu());
+        *mark = open.marks.add(stream);
+    });
+}
+
+symm_result symm_comm_passed(symm_comm* comm, size_t* mark) {
+    return guarded(comm, [&](Open& open) {
+        require(mark, "mark");
+        const CurrentContext current(open.rank.gpu());
+        *mark = open.marks.passed();
+    });
+}
+
+symm_result symm_comm_follow(symm_comm* comm, symm_stream stream, symm_stream earlier) {
+    return guarded(comm, [&](Open& open) {
+        const CurrentContext current(open.rank.gpu());
+        if (stream == earlier || is_captured(stream)) {
+            return;
+        }
+        refuse_unless(!is_captured(earlier),
+                      "the stream to follow is being captured, and the other is not: end the "
+                      "capture first");
+        const Event end(CU_EVENT_DISABLE_TIMING);
+        end.record(earlier);
+        cu_check(cuStreamWaitEvent(stream, end.get(), 0), "cuStreamWaitEvent()");
+    });
+}
+
+symm_result symm_comm_finish(symm_comm* comm) {
+    return guarded(comm, [&](Open& open) { open.communicator->finish(); });
+}
+
+symm_result symm_comm_finish_within(symm_comm* comm, double seconds) {
+    return guarded(comm, [&](Open& open) {
+        constexpr double kMost = 1e9;
+        refuse_unless(seconds >= 0, "{} seconds are not a time to wait", seconds);
+        const std::chrono::duration<double> limit(std::min(seconds, kMost));
+        std::mutex mutex;
+        std::condition_variable_any finished;  // notified by the stop token alone
+        const std::jthread timer([&](const std::stop_token& stop) {
+            std::unique_lock lock(mutex);
+            finished.wait_for(lock, stop, limit, [] { return false; });
+            if (!stop.stop_requested()) {
+                symm_comm_abort(comm);
+            }
+        });
+        open.communicator->finish();
+    });
+}
+
+symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes) {
+    return guarded(comm, [&](Open& open) {
+        const CurrentContext current(open.rank.gpu());
+        cu_check(cuMemcpyAsync(address(to), address(from), bytes, open.stream->get()),
+                 "cuMemcpyAsync(to={}, from={}, bytes={})", to, from, bytes);
+        open.communicator->synchronize(*open.stream, "the copy");
+    });
+}
+
+symm_result symm_comm_async_error(symm_comm* comm) {
+    return guarded(comm, [&](Open& open) { open.communicator->throw_async_error(); });
+}
+
+symm_result symm_comm_gave_up(symm_comm* comm) {
+    return guarded(comm, [&](Open& open) {
+        if (open.communicator->has_given_up()) {
+            open.communicator->throw_async_error();
+        }
+    });
+}
+
+symm_result symm_comm_abort(symm_comm* comm) {
+    return is_of_parent(comm) ? SYMM_SUCCESS : guarded(comm, [&](Open& open) {
+        open.aborted = true;
+        open.communicator->abort();
+        open.rank.bootstrap().abort();
+    });
+}
+
+symm_result symm_comm_destroy(symm_comm* comm) {
+    if (comm == nullptr || is_of_parent(comm)) {
+        return SYMM_SUCCESS;
+    }
+    return guarded(comm, [&](Open& open) {
+        const std::unique_ptr<Open> owned = std::move(comm->open);
+        const std::string error =
+            open.aborted ? "it was aborted" : open.communicator->async_error();
+        if (!error.empty()) {
+            open.rank.bootstrap().fail(error);
+        }
+    });
+}

@@ -1,0 +1,163 @@
+// AllReduce, residual and RMSNorm in every execution: through the mailbox, and in windows.
+
+#include "../long_rows_kernel.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "scenes.hpp"
+
+namespace symm::collectives {
+namespace {
+
+enum class Way { kPacks, kParts, kOneShot, kTwoShots };
+
+struct Calls {
+    int ranks;
+    std::vector<unsigned> rows;  ///< Of each call.
+    unsigned hidden;             ///< A multiple of four.
+    symm::explore::Shape shape;
+    Way way;
+    std::uint32_t last = 0;  ///< The number of the call before the first.
+    symm::Packet old{};      ///< What the last two packets of `squares` hold then.
+};
+
+constexpr unsigned kMostRows = 4;
+constexpr unsigned kMostParts = 4;
+constexpr float kEpsilon = 0.5F;
+
+float x(int rank, unsigned call, std::size_t i) {
+    return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
+}
+float before(unsigned call, std::size_t i) {
+    return static_cast<float>(5 + call + 7 * i);
+}
+float weight(std::size_t i) {
+    return static_cast<float>(1 + i % 3);
+}
+
+float sum(const Calls& calls, unsigned call, std::size_t i) {
+    float sum = 0;
+    for (int p = 0; p < calls.ranks; ++p) {
+        sum += x(p, call, i);
+    }
+    return sum + before(call, i);
+}
+
+// A rank that gave up has stored right residuals and outputs, or none.
+void check(const Calls& calls, unsigned call, const float* residual, const float* out,
+           bool gave_up) {
+    for (std::size_t row = 0; row < calls.rows[call]; ++row) {
+        float squares = 0;
+        for (std::size_t i = row * calls.hidden; i < (row + 1) * calls.hidden; ++i) {
+            if (residual[i] != sum(calls, call, i) &&
+                !(gave_up && residual[i] == before(call, i))) {
+                symm::explore::fail(gave_up ? "a rank that gave up has stored a wrong residual"
+                                            : "a residual is wrong");
+            }
+            squares += sum(calls, call, i) * sum(calls, call, i);
+        }
+        const float rms = std::sqrt(squares / static_cast<float>(calls.hidden) + kEpsilon);
+        for (std::size_t i = 0; i < calls.hidden; ++i) {
+            const std::size_t at = row * calls.hidden + i;
+            const float expected = sum(calls, call, at) / rms * weight(i);
+            if (!(std::abs(out[at] - expected) < 1e-4F) && !(gave_up && out[at] == 0)) {
+                symm::explore::fail(gave_up ? "a rank that gave up has stored a wrong output"
+                                            : "an output is wrong");
+            }
+        }
+    }
+}
+
+void fill_scene(Scene& scene, const Calls& calls) {
+    const Memory memory(scene, calls.ranks);
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        std::fill(std::begin(memory.slots.of(rank)->pack), std::end(memory.slots.of(rank)->pack),
+                  symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
+        auto* const in = scene.allocate<float>(kMostRows * calls.hidden, "x", rank);
+        auto* const residual = scene.allocate<float>(kMostRows * calls.hidden, "residual", rank);
+        auto* const out = scene.allocate<float>(kMostRows * calls.hidden, "out", rank);
+        auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
+        for (std::size_t i = 0; i < calls.hidden; ++i) {
+            weights[i] = weight(i);
+        }
+        auto* const squares = scene.allocate<symm::Packet>(kMostParts, "squares", rank);
+        squares[2] = squares[3] = calls.old;
+        const RmsNormWindowsCall call{
+            {memory.call(scene, rank, in, out, 0, calls.last),
+             reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights), 0,
+             calls.hidden, kEpsilon},
+            calls.way == Way::kTwoShots,
+            memory.meeting(rank, in, residual),
+            memory.barrier(rank)};
+        const auto fill = [=](unsigned c) {
+            for (std::size_t i = 0; i < calls.rows[c] * calls.hidden; ++i) {
+                in[i] = x(rank, c, i);
+                residual[i] = before(c, i);
+                out[i] = 0;
+            }
+        };
+        const auto kernel = [=](unsigned c, const ThreadBlock& block) {
+            RmsNormWindowsCall mine = call;
+            mine.rows = calls.rows[c];
+            mine.count = calls.rows[c] * calls.hidden;
+            const unsigned lanes = symm::simt::Warp(block).size();
+            switch (calls.way) {
+                case Way::kPacks:
+                    return RmsNormPacks<float, kMost>{{mine}}(block);
+                case Way::kParts:
+                    return RmsNormParts<float, kMost>{
+                        {{mine}}, squares, kMostParts, (calls.hidden / 4 + lanes - 1) / lanes}(
+                        block);
+                default:
+                    return RmsNormWindows<float, kMost>{mine}(block);
+            }
+        };
+        launch_calls(scene, rank, calls.shape, call.timeout, calls.rows.size(),
+                     {fill, kernel, [=](unsigned c, bool gave_up) {
+                          if (!gave_up || calls.way <= Way::kParts) {
+                              check(calls, c, residual, out, gave_up);
+                          }
+                      }});
+    }
+}
+
+Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
+    calls.shape.shared_bytes = RmsNormWindows<float, kMost>::shared_bytes(calls.hidden);
+    return {"rms_norm/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, may_give_up};
+}
+
+}  // namespace
+}  // namespace symm::collectives
+
+int main(int argc, char** argv) {
+    using namespace symm::collectives;
+    return symm::explore::explore_main(
+        argc, argv,
+        {
+            // Two warps. Where waits may give up, that takes hours.
+            scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
+            scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
+            scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),
+            scene("packs/2x2/3rows", {2, {3, 1}, 4, {.threads = 2}, Way::kPacks}),
+            scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),
+            scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
+            scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
+            // Blocks of two warps, whose parts are shorter than a warp.
+            scene("parts/2x64x2", {2, {4, 3}, 4, {.threads = 64, .blocks = 2}, Way::kParts}, false),
+            scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
+            scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
+            scene("parts/2x1x2/old",
+                  {2, {1, 1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
+            scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
+            scene("parts/2x1/2parts", {2, {2, 1}, 8, {}, Way::kParts}),
+            scene("parts/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kParts, 0xfffffffd}),
+            scene("parts/3x1", {3, {1, 1}, 4, {}, Way::kParts}),
+            scene("one_shot/2x1", {2, {1, 1, 1}, 4, {}, Way::kOneShot}),
+            scene("one_shot/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kOneShot}),
+            scene("two_shots/2x1", {2, {2, 2}, 4, {}, Way::kTwoShots}),
+            scene("two_shots/2x2", {2, {3, 1}, 8, {.threads = 2}, Way::kTwoShots}),
+            scene("two_shots/2x1x2", {2, {4, 3}, 4, {.blocks = 2}, Way::kTwoShots}),
+            scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots}),
+        });
+}

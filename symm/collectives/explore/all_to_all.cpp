@@ -1,0 +1,140 @@
+// AllToAll in every execution: by counts, equal parts, both ways.
+
+#include "../all_to_all_kernel.hpp"
+
+#include <string>
+
+#include "scenes.hpp"
+
+namespace symm::collectives {
+namespace {
+
+constexpr std::size_t kPart = 2;  ///< Elements of eight bytes: one packet each.
+
+/// How many elements rank `from` has for rank `to` in a call.
+using Counts = std::function<std::uint32_t(int from, int to, unsigned call)>;
+
+struct Calls {
+    int ranks;
+    unsigned calls;
+    symm::explore::Shape shape;
+    Counts counts;  ///< Null: equal parts.
+    bool windows = false;
+    std::uint32_t last = 0;  ///< The number of the call before the first.
+    /// The last slot of each bank has a packet of 2^32 calls ago, with the flag of its last call.
+    bool old_packets = false;
+};
+
+std::uint64_t value(int from, int to, unsigned call, std::size_t i) {
+    return 1 + static_cast<unsigned>(from) + 10U * static_cast<unsigned>(to) + 100U * call +
+           1000U * i;
+}
+
+void put_old_packets(const Memory& memory, const Calls& calls) {
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        for (unsigned row = 0; row < 2 * static_cast<unsigned>(calls.ranks - 1); ++row) {
+            const unsigned bank = row / static_cast<unsigned>(calls.ranks - 1);
+            const std::uint32_t flag = calls.calls % 2 == bank ? calls.calls : calls.calls - 1;
+            auto* const packet =
+                reinterpret_cast<symm::Packet*>(&memory.slots.of(rank)->pack[row * kSlots + kPart]);
+            *packet = symm::Packet{1, flag, 1, flag};
+        }
+    }
+}
+
+void fill_scene(Scene& scene, const Calls& calls) {
+    const Memory memory(scene, calls.ranks);
+    if (calls.old_packets) {
+        put_old_packets(memory, calls);
+    }
+    const std::size_t elements = static_cast<std::size_t>(calls.ranks) * kPart;
+    const auto count = [=](int from, int to, unsigned c) {
+        return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart);
+    };
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        auto* const in = scene.allocate<std::uint64_t>(elements, "in", rank);
+        auto* const out = scene.allocate<std::uint64_t>(elements, "out", rank);
+        auto* const counts = scene.allocate<std::uint32_t>(kMost, "counts", rank);
+        auto* const received = scene.allocate<std::uint32_t>(kMost, "received", rank);
+        AllToAllWindowsCall call{{memory.call(scene, rank, in, out, kPart, calls.last),
+                                  sizeof(std::uint64_t), calls.counts ? counts : nullptr, received},
+                                 memory.meeting(rank, out, out),
+                                 memory.barrier(rank)};
+        call.stride = kPart * sizeof(std::uint64_t);
+        const auto fill = [=](unsigned c) {
+            for (std::size_t i = 0; i < elements; ++i) {
+                const auto p = static_cast<int>(i / kPart);
+                counts[p] = count(rank, p, c);
+                in[i] = value(rank, p, c, i % kPart);
+                out[i] = 0;
+            }
+        };
+        const auto kernel = [=](unsigned, const ThreadBlock& block) {
+            calls.windows ? AllToAllWindows<kMost>{call}(block)
+                          : AllToAllPackets<kMost>{call}(block);
+        };
+        const auto check = [=](unsigned c, bool gave_up) {
+            if (gave_up && calls.windows) {
+                return;  // peers may have stored anything
+            }
+            for (std::size_t i = 0; i < elements; ++i) {
+                const auto p = static_cast<int>(i / kPart);
+                const std::uint32_t sent = count(p, rank, c);
+                if (calls.counts && !gave_up && received[p] != sent) {
+                    symm::explore::fail("a received count is wrong");
+                }
+                const std::uint64_t expected = i % kPart < sent ? value(p, rank, c, i % kPart) : 0;
+                if (out[i] != expected && !(gave_up && out[i] == 0)) {
+                    symm::explore::fail(gave_up
+                                            ? "a rank that gave up has stored a wrong element"
+                                            : "an element is wrong: " + std::to_string(i % kPart) +
+                                                  " of rank " + std::to_string(p) + "'s part");
+                }
+            }
+        };
+        launch_calls(scene, rank, calls.shape, call.timeout, calls.calls, {fill, kernel, check});
+    }
+}
+
+Protocol scene(const std::string& name, Calls calls) {
+    calls.shape.shared_bytes = AllToAllWindows<kMost>::kSharedBytes;
+    return {"all_to_all/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, true};
+}
+
+/// 0, 1, 2, or more than fit.
+std::uint32_t mixed(int from, int to, unsigned call) {
+    return (static_cast<unsigned>(from) + 2 * static_cast<unsigned>(to) + call) % 4;
+}
+/// In one direction nothing.
+std::uint32_t one_way(int from, int to, unsigned call) {
+    return from < to && call % 2 == 0 ? 2 : 0;
+}
+/// Nothing, and in the last of eight calls all.
+std::uint32_t last_is_full(int, int, unsigned call) {
+    return call == 7 ? 2 : 0;
+}
+
+}  // namespace
+}  // namespace symm::collectives
+
+int main(int argc, char** argv) {
+    using namespace symm::collectives;
+    return symm::explore::explore_main(
+        argc, argv,
+        {
+            scene("equal/2x1", {2, 3, {}, {}}),
+            scene("equal/2x2", {2, 3, {.threads = 2}, {}}),
+            scene("equal/2x1x2", {2, 3, {.blocks = 2}, {}}),
+            scene("equal/3x1", {3, 3, {}, {}}),
+            scene("counts/2x1", {2, 3, {}, mixed}),
+            scene("counts/2x2", {2, 3, {.threads = 2}, mixed}),
+            scene("counts/2x1/one_way", {2, 4, {}, one_way}),
+            scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
+            scene("counts/2x1/clear", {2, 8, {}, last_is_full, false, 0, true}),
+            scene("counts/3x1", {3, 3, {}, mixed}),
+            scene("windows/2x1", {2, 3, {}, {}, true}),
+            scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
+            scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
+            scene("windows/3x1", {3, 2, {}, mixed, true}),
+        });
+}

@@ -1,0 +1,88 @@
+#pragma once
+/// \file
+/// What the scenes of any collective need: memory as OwnCollective makes it, and calls one after
+/// another.
+
+#include <functional>
+#include <labs/05_device_prims/explore/symmetric.hpp>
+#include <symm/kernel.hpp>
+#include <tools/explore/explore_main.hpp>
+#include <tools/explore/timeouts.hpp>
+#include <vector>
+
+namespace symm::collectives {
+
+using symm::explore::Protocol;
+using symm::explore::Scene;
+using symm::simt::ThreadBlock;
+
+inline constexpr int kMost = 3;        ///< Ranks.
+inline constexpr unsigned kSlots = 4;  ///< For each sender, in each bank.
+
+struct Slots {
+    symm::simt::Pack16 pack[2 * (kMost - 1) * kSlots];
+};
+
+/// A collective's memory on all ranks, and what OwnCollective makes of it for a kernel.
+struct Memory {
+    int ranks;
+    symm::SymmetricPointer<Slots> slots;
+    symm::SymmetricPointer<symm::BarrierMemory> barriers;
+    symm::SymmetricPointer<symm::RendezvousMemory> meetings;
+
+    Memory(Scene& scene, int of)
+        : ranks(of),
+          slots(symm::explore::symmetric<Slots>(scene, ranks, "slots")),
+          barriers(symm::explore::symmetric<symm::BarrierMemory>(scene, ranks, "barrier")),
+          meetings(symm::explore::symmetric<symm::RendezvousMemory>(scene, ranks, "meeting")) {}
+
+    /// A rank's parameters; `last`: the number of the call before the first.
+    symm::MailboxCall call(Scene& scene, int rank, const void* in, const void* out,
+                           std::size_t count, std::uint32_t last) const {
+        auto* const epochs = scene.allocate<symm::Epochs>(1, "epochs", rank);
+        std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), last);
+        return {{symm::Reduction(symm::ReduceOp::kSum, ranks),
+                 symm::explore::timeout_of(scene, rank), rank, ranks},
+                {epochs, {slots.first->pack, slots.stride}, kSlots},
+                {{}, reinterpret_cast<CUdeviceptr>(in), reinterpret_cast<CUdeviceptr>(out), count}};
+    }
+    symm::Rendezvous meeting(int rank, const void* in, const void* out) const {
+        symm::Rendezvous meeting{meetings, rank, ranks, {}};
+        std::fill_n(
+            meeting.mine, ranks,
+            symm::Buffers{reinterpret_cast<CUdeviceptr>(in), reinterpret_cast<CUdeviceptr>(out)});
+        return meeting;
+    }
+    symm::BarrierView barrier(int rank) const { return {barriers, rank, ranks}; }
+};
+
+/// Call `c` of a rank: its input, the kernel, and the check of its results.
+struct Steps {
+    std::function<void(unsigned c)> fill;
+    std::function<void(unsigned c, const ThreadBlock& block)> kernel;
+    /// `gave_up`: whether a wait of this call has given up.
+    std::function<void(unsigned c, bool gave_up)> check;
+};
+
+/// Adds a rank's threads, which make the calls one after another. Calls after one that has given up
+/// are not checked, as the host would throw.
+inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& shape,
+                         const symm::simt::Timeout& timeout, std::size_t calls,
+                         const Steps& steps) {
+    scene.launch(rank, shape, [=](const ThreadBlock& block) {
+        for (unsigned c = 0; c < calls; ++c) {
+            const bool is_checked = block.grid_rank() == 0 && !symm::explore::gave_up(timeout);
+            if (is_checked) {
+                steps.fill(c);
+            }
+            symm::explore::kernel_end();
+            steps.kernel(c, block);
+            symm::explore::kernel_end();
+            if (is_checked) {
+                steps.check(c, symm::explore::gave_up(timeout));
+            }
+        }
+    });
+}
+
+}  // namespace symm::collectives

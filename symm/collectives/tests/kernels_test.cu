@@ -1,0 +1,163 @@
+// The kernels of both collectives alone, for the course: without a communicator.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "symm/collectives/all_reduce_rms_norm_kernel.hpp"
+#include "symm/collectives/all_to_all_kernel.hpp"
+
+namespace symm::collectives {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr unsigned kSlots = 512;
+constexpr std::size_t kMost = 13;  ///< Elements of a part.
+constexpr unsigned kElement = 3;   ///< Bytes: the last packet is not full.
+constexpr unsigned kRows = 5;
+constexpr unsigned kHidden = 256;  ///< With 64 threads, one pack for each.
+constexpr float kEpsilon = 0.25F;
+
+struct Memory {
+    symm::Epochs epochs;
+    alignas(16) symm::simt::Pack16 slots[2][kRanks - 1][kSlots];
+    unsigned char in[kRanks][kMost * kElement];
+    unsigned char out[kRanks][kMost * kElement];
+    std::uint32_t counts[kRanks];
+    std::uint32_t received[kRanks];
+    alignas(16) float x[kRows][kHidden];
+    alignas(16) float residual[kRows][kHidden];
+    alignas(16) float rows_out[kRows][kHidden];
+    alignas(16) float weight[kHidden];
+};
+
+/// A rank and its memory.
+struct Side {
+    Side(symm::Rank& of, unsigned char slots) : rank(of), range(of, sizeof(Memory)) {
+        symm::zero(local(), sizeof(Memory));
+        symm::fill(local() + offsetof(Memory, slots), slots, sizeof(Memory::slots));
+    }
+    CUdeviceptr local() const { return range.peer(rank.rank()); }
+    template <class T>
+    void put(std::size_t offset, const T& values) {
+        symm::copy_to_device(local() + offset, &values, sizeof(values));
+    }
+    Memory contents() {
+        timeout.synchronize(stream, "the call");
+        Memory all{};  // without the slots, into which peers store
+        constexpr std::size_t kBegin = offsetof(Memory, in);
+        symm::copy_to_host(all.in, local() + kBegin, sizeof(all) - kBegin);
+        return all;
+    }
+    symm::MailboxCall call(std::size_t in, std::size_t out, std::size_t count) {
+        return {{symm::Reduction(symm::ReduceOp::kSum, rank.size()), timeout.timeout(), rank.rank(),
+                 rank.size()},
+                {&range.at<Memory>(rank.rank())->epochs,
+                 range.pointer<symm::simt::Pack16>(offsetof(Memory, slots)), kSlots},
+                {{}, local() + in, local() + out, count}};
+    }
+
+    symm::Rank& rank;
+    symm::SymmetricRange range;
+    symm::KernelTimeout timeout;
+    symm::Stream stream;
+};
+
+unsigned char byte(int from, int to, unsigned call, std::size_t i) {
+    return static_cast<unsigned char>(1 + 90 * from + 17 * to + 5 * call + i);
+}
+std::uint32_t count_of(int from, int to, unsigned call) {
+    return static_cast<std::uint32_t>((7 * from + 4 * to + 5 * call) % (kMost + 3));
+}
+
+TEST(AllToAll, BringsTheElementsThatEachRankHas) {
+    symm::run_ranks({kRanks, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
+        Side side(rank, 0);
+        for (unsigned call = 0; call < 6; ++call) {
+            Memory before{};
+            for (int p = 0; p < kRanks; ++p) {
+                before.counts[p] = count_of(rank.rank(), p, call);
+                for (std::size_t i = 0; i < kMost * kElement; ++i) {
+                    before.in[p][i] = byte(rank.rank(), p, call, i);
+                    before.out[p][i] = 0xee;
+                }
+            }
+            side.put(offsetof(Memory, in), before.in);
+            side.put(offsetof(Memory, out), before.out);
+            side.put(offsetof(Memory, counts), before.counts);
+            rank.bootstrap().barrier("inputs are there");
+            AllToAllCall parameters{side.call(offsetof(Memory, in), offsetof(Memory, out), kMost),
+                                    kElement, side.range.at<Memory>(rank.rank())->counts,
+                                    side.range.at<Memory>(rank.rank())->received};
+            parameters.stride = kMost * kElement;
+            const unsigned threads = 2 + call % 2;  // with 3, all packets have threads of their own
+            symm::launch(side.stream.get(), 2, threads, AllToAllPackets<kRanks>{parameters});
+            const Memory after = side.contents();
+            for (int p = 0; p < kRanks; ++p) {
+                const std::uint32_t sent = count_of(p, rank.rank(), call);
+                EXPECT_EQ(after.received[p], sent);
+                for (std::size_t i = 0; i < kMost * kElement; ++i) {
+                    ASSERT_EQ(int{after.out[p][i]},
+                              i < sent * kElement ? int{byte(p, rank.rank(), call, i)} : 0xee)
+                        << "byte " << i << " of " << sent << " elements from rank " << p;
+                }
+            }
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+TEST(RowNorm, NormalizesEachRow) {
+    symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
+        Side side(rank, 0xff);
+        for (unsigned call = 0; call < 3; ++call) {
+            Memory before{};
+            for (unsigned i = 0; i < kRows * kHidden; ++i) {
+                before.x[i / kHidden][i % kHidden] =
+                    static_cast<float>(i % 37 + 3 * static_cast<unsigned>(rank.rank()) + call);
+                before.residual[i / kHidden][i % kHidden] = static_cast<float>(i % 11 + i / 200);
+                before.weight[i % kHidden] = static_cast<float>(1 + i % 3);
+            }
+            side.put(offsetof(Memory, x), before.x);
+            side.put(offsetof(Memory, residual), before.residual);
+            side.put(offsetof(Memory, weight), before.weight);
+            rank.bootstrap().barrier("inputs are there");
+            symm::launch(side.stream.get(), 2, 64,
+                         RmsNormPacks<float, 2>{
+                             {{side.call(offsetof(Memory, x), offsetof(Memory, rows_out),
+                                         std::size_t{kRows} * kHidden),
+                               side.local() + offsetof(Memory, residual),
+                               side.local() + offsetof(Memory, weight), kRows, kHidden, kEpsilon}}},
+                         RowNorm<float>::shared_bytes(kHidden));
+            const Memory after = side.contents();
+            for (unsigned row = 0; row < kRows; ++row) {
+                double squares = 0;
+                for (unsigned i = 0; i < kHidden; ++i) {
+                    const unsigned at = row * kHidden + i;
+                    const auto sum =
+                        static_cast<float>(2 * (at % 37 + call) + 3) + before.residual[row][i];
+                    ASSERT_EQ(after.residual[row][i], sum) << "row " << row << ", element " << i;
+                    squares += static_cast<double>(sum) * sum;
+                }
+                const double rms = std::sqrt(squares / kHidden + kEpsilon);
+                for (unsigned i = 0; i < kHidden; ++i) {
+                    ASSERT_NEAR(after.rows_out[row][i],
+                                after.residual[row][i] / rms * before.weight[i], 1e-4)
+                        << "row " << row << ", element " << i;
+                }
+            }
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+}  // namespace
+}  // namespace symm::collectives
