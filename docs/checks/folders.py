@@ -29,7 +29,7 @@ labs/06_allreduce/algorithms labs/06_allreduce/algorithms/mailbox
 labs/06_allreduce/algorithms/one_shot
 labs/06_allreduce/algorithms/sentinel labs/06_allreduce/algorithms/two_shot
 labs/06_allreduce/algorithms/*
-labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
+labs/06_allreduce/tuning labs/06_allreduce/communicator
 labs/06_allreduce/few_stores labs/bugs_that_shipped
 symm/nodes symm/include/symm symm/collectives symm/c symm/nccl
 tools/explore tools/trace tools/show tools/compare tools/compare/bench

@@ -14,7 +14,7 @@
 #include "common/sys/process.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/communicator/memory_budget.hpp"
 #include "symm/nodes/node_calls.hpp"
 
 namespace {
@@ -60,7 +60,7 @@ void run(Rank& rank, const Options& options) {
         throw UsageError("--bytes {} is less than one element for each of {} ranks",
                          format_bytes(sizes.first), rank.size());
     }
-    require_room(rank, sizes.last, "--bytes");
+    require_memory(rank, sizes.last, "--bytes");
     Communicator communicator(rank, {.limit = Deadline::standard_limit()});
     const CUdeviceptr in = communicator.allocate(sizes.last);
     const CUdeviceptr out = options.in_place ? in : communicator.allocate(sizes.last);

@@ -6,7 +6,7 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/usage_error.hpp"
-#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/communicator/memory_budget.hpp"
 #include "symm/nodes/exchange.hpp"
 #include "symm/nodes/hierarchical_communicator.hpp"
 #include "symm/nodes/thread_rail.hpp"
@@ -31,7 +31,7 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const NodeCalls& calls
     };
     Verifier verifier(machine * inside.size() + inside.rank(), ranks);
     const Stream stream;
-    require_room(inside, calls.sizes.last, "--bytes");
+    require_memory(inside, calls.sizes.last, "--bytes");
     const bool shared = ranks > device_count();
     Exchange exchange(inside, std::move(rail));
     HierarchicalCommunicator communicator(

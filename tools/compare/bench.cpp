@@ -15,7 +15,7 @@
 #include "common/nccl/turn_timer.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
-#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/communicator/memory_budget.hpp"
 #include "tools/compare/bench/limit.hpp"
 #include "tools/compare/bench/options.hpp"
 #include "tools/compare/bench/table.hpp"
@@ -111,7 +111,7 @@ private:
 
 void run(Rank& rank, const BenchOptions& options, std::ostream& json) {
     const ComparisonOptions& how = options.comparison;
-    require_room(rank, how.most_bytes, "-e");
+    require_memory(rank, how.most_bytes, "-e");
     const auto limit = measure_limit(rank);
     std::optional<Communicator> communicator;
     const CommunicatorOptions with_limit{.limit = Deadline::standard_limit()};

@@ -5,7 +5,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/bytes.hpp"
-#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/communicator/memory_budget.hpp"
 #include "tools/compare/measure_table.hpp"
 
 int main(int argc, char** argv) {
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
             table = TuningTable::read(file, file);
         }
         return run_ranks(ranks, [&](Rank& rank) {
-            require_room(rank, sizes.last, "--bytes");
+            require_memory(rank, sizes.last, "--bytes");
             Communicator communicator(rank, {.limit = Deadline::standard_limit()});
             rank.headline("{}\n", describe_driver());
             tune(rank, communicator, sizes, table, file);

@@ -4,10 +4,10 @@
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
-#include "labs/06_allreduce/halves/packets.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 

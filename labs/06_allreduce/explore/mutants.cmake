@@ -94,7 +94,7 @@ symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
 # ReduceScatter and AllGather. A rank that gave up sends; an old flag passes for a new one; a peer
 # still reads the input, or has not yet written its part of the output.
 symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "has given up, and stores"
-  FILE labs/06_allreduce/halves/packets.hpp
+  FILE labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 half_stale_flags clear/all_gather/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
@@ -128,7 +128,7 @@ symm_explored_mutant(06 epochs_of_other_blocks one_shot/2x2x2 "data race on r[01
   OLD [[b = block.group_index() + block.thread_rank() * block.dim_blocks()]]
   NEW [[b = block.grid_rank()]])
 symm_explored_mutant(06 parts_of_a_piece reduce_scatter/packets/2x1/pieces "instead of"
-  FILE labs/06_allreduce/halves/packets.hpp
+  FILE labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp
   OLD [[(p) * stride]] NEW [[(p) * count]])
 symm_explored_mutant(06 sentinel_last_not_cleared sentinel/2x1/odd "instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp

@@ -86,7 +86,7 @@ struct Mailbox {
 /// Parameters of a kernel that uses a mailbox, for any type and algorithm: see KernelCall.
 struct MailboxCall : KernelContext, Mailbox, Call {
     /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
-    /// rank (halves/packets.hpp).
+    /// rank (reduce_scatter_all_gather/packets.hpp).
     std::size_t stride = 0;
 
     /// The peer `step` ranks after this one, cyclic: each rank begins with a different peer.

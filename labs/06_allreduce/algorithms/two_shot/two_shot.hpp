@@ -39,7 +39,7 @@ namespace symm {
 
 /// Parameters of a call's kernel, for any type. A ReduceScatter or an AllGather is one of the two
 /// shots: a kernel with one target or one source, where each rank is told the address of its part
-/// (halves/README.md).
+/// (reduce_scatter_all_gather/README.md).
 struct TwoShotCall : KernelCall {
     Rendezvous rendezvous;
     BarrierView barrier;

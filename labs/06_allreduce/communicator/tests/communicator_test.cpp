@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,6 +13,7 @@ namespace symm {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 // In pieces, if it exceeds scratch memory; by the copy engine where each rank has a device.
 TEST(Communicator, ReducesMemoryThatIsInNoWindow) {

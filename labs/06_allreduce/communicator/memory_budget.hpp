@@ -12,6 +12,6 @@ namespace symm {
 /// Throws UsageError if a rank's part of its device's memory cannot hold the communicator's memory
 /// plus an input and an output of `bytes` each. The text names the most that the user may pass as
 /// `option`, the one that `bytes` comes from.
-void require_room(const Rank& rank, std::size_t bytes, std::string_view option);
+void require_memory(const Rank& rank, std::size_t bytes, std::string_view option);
 
 }  // namespace symm

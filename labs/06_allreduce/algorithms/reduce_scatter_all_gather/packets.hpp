@@ -26,7 +26,7 @@
 namespace symm {
 
 template <class T, int kMost, bool kReduces>
-struct HalfByPackets : MailboxCall {
+struct PartsByPackets : MailboxCall {
     using Format = Packets;
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
 
@@ -80,8 +80,8 @@ private:
 
 /// The kernels, for at most kMost ranks.
 template <class T, int kMost>
-using ReduceScatterPackets = HalfByPackets<T, kMost, true>;
+using ReduceScatterPackets = PartsByPackets<T, kMost, true>;
 template <class T, int kMost>
-using AllGatherPackets = HalfByPackets<T, kMost, false>;
+using AllGatherPackets = PartsByPackets<T, kMost, false>;
 
 }  // namespace symm

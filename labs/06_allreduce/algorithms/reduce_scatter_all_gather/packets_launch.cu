@@ -1,5 +1,5 @@
 #include "labs/06_allreduce/algorithms/mailbox/mailbox_launch.hpp"
-#include "labs/06_allreduce/halves/packets.hpp"
+#include "labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp"
 
 namespace symm {
 namespace {

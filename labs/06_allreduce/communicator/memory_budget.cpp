@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/communicator/memory_budget.hpp"
 
 #include "common/sys/bytes.hpp"
 #include "common/sys/usage_error.hpp"
@@ -7,7 +7,7 @@
 
 namespace symm {
 
-void require_room(const Rank& rank, std::size_t bytes, std::string_view option) {
+void require_memory(const Rank& rank, std::size_t bytes, std::string_view option) {
     const std::size_t memory = rank.gpu().total_memory();
     const std::size_t part = memory / static_cast<std::size_t>(rank.most_on_a_device());
     const std::size_t unit = granularity(device_memory(rank.device()));
