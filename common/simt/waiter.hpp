@@ -45,7 +45,7 @@ enum class Wait : std::uint32_t {
     kFifoMessage,  ///< The FIFO brought a message of unexpected length.
     kFifoEntry,    ///< A FIFO entry points outside the buffer.
     kTrust,        ///< The peer gave up, and may have spoilt what this rank was using.
-    kMachines,     ///< The exchange with other machines failed (lab 06).
+    kMachines,     ///< The exchange with other machines failed (symm/nodes).
     kDescriptor,   ///< An entry of lab 04's unpack queue points outside the buffers.
 };
 

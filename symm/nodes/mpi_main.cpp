@@ -1,4 +1,4 @@
-// Lab 06 over the machines of an MPI run: mpirun starts one process per rank. Every element is
+// AllReduces over the machines of an MPI run: mpirun starts one process per rank. Every element is
 // checked against the reference.
 
 #include <fmt/core.h>

@@ -84,7 +84,7 @@ NcclDeviceCall nccl_device_call(NcclCommunicator& nccl, const NcclDeviceOptions&
 namespace symm {
 
 NcclDeviceCall nccl_device_call(NcclCommunicator& /*nccl*/, const NcclDeviceOptions& /*options*/) {
-    throw std::runtime_error("built without NCCL's headers (see lab 06's README.md)");
+    throw std::runtime_error("built without NCCL's headers (see tools/compare/README.md)");
 }
 
 }  // namespace symm
