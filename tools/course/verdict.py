@@ -438,7 +438,7 @@ def race(lines: list) -> str:
     """The two accesses of a data race, each with the functions that made it."""
     accesses = []
     for line in lines:
-        frame = re.match(r"\s*#\d+ (.*) \S*?((?:labs|common)/\S+:\d+):\d+", line)
+        frame = re.match(r"\s*#\d+ (.*) (?:\S*/)?((?:labs|common|symm)/\S+:\d+):\d+", line)
         if re.search(r"^  (Previous )?(atomic )?(read|write) of size", line, re.IGNORECASE):
             accesses.append((line.strip().split(" at ")[0], []))
         elif frame and accesses:

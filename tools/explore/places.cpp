@@ -24,6 +24,16 @@ bool is_below_kernels(const std::string& line) {
                kParts, [&](const char* part) { return line.find(part) != std::string::npos; });
 }
 
+/// Where a file's name begins: with its building, or, outside of this repository, without a folder.
+/// The last one counts: the repository's own folder may be called symm.
+std::size_t begin_of_name(const std::string& path) {
+    std::size_t begin = 0;
+    for (const char* building : {"/labs/", "/common/", "/symm/", "/tools/"}) {
+        begin = std::max(begin, path.rfind(building) + 1);  // 0 if there is none
+    }
+    return begin != 0 ? begin : path.rfind('/') + 1;
+}
+
 /// The output of a command that ran well, at its start; else nothing.
 std::ifstream output_of(Command command) {
     const UniqueFd output(::memfd_create("symm_explore", MFD_CLOEXEC));
@@ -64,8 +74,8 @@ void look_up(Places& places) {
             if (line.ends_with(":0")) {    // merged by an optimization
                 continue;
             }
-            const std::size_t root = std::min(line.rfind("/labs/"), line.rfind("/common/"));
-            at->second.push_back(line.substr(root == line.npos ? line.rfind('/') + 1 : root + 1));
+            line = std::filesystem::path(line).lexically_normal();  // without "../"
+            at->second.push_back(line.substr(begin_of_name(line)));
         }
     }
 }

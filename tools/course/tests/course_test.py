@@ -78,6 +78,17 @@ for why in ("data race on", "no thread can go on:", "atomic accesses of two size
     assert verdict.of_execution(why) != verdict.of_execution("another"), why
 """)
 
+    def test_files_of_exercises_are_shown_by_their_names(self):
+        self.run_python("""
+import exercises, verdict, execution
+for file in {e.file for e in exercises.load() if e.file}:
+    shown = execution.source({"places": ["scenes.hpp:3", f"{file}:1"]}, "")
+    assert shown and shown[0][0] == file, shown
+    for root in ("", "build/course_tree/", "/home/symm/"):
+        lines = ["  Write of size 4 at 0x1 by thread T1:", f"    #0 f() {root}{file}:12:3 (x+0x1)"]
+        assert f"{file}:12  f" in verdict.race(lines), verdict.race(lines)
+""")
+
     def test_a_wrong_list_is_told_whether_values_are_missing_or_too_many(self):
         self.run_python("""
 import verdict

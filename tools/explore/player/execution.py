@@ -110,13 +110,13 @@ def ranges(rows: list, groups: list) -> list:
 
 def source(step: dict, page: str) -> list:
     """The step's lines of source: of the protocol's page, and the innermost of a lab."""
-    inside = [place for place in step["places"] if "labs/" in place]  # also of the course's copy
+    inside = [place for place in step["places"] if place.startswith(("labs/", "symm/"))]
     wanted = [place for place in inside if page and f"/{page}:" in place][:1] + inside[:1]
     lines = []
     for place in dict.fromkeys(wanted):
         file, _, number = place.rpartition(":")
         text = (ROOT / file).read_text().splitlines()[int(number) - 1:][:1]
-        lines += [[file[file.index("labs/"):], line.strip()] for line in text]
+        lines += [[file, line.strip()] for line in text]
     return lines
 
 
