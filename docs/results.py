@@ -63,14 +63,14 @@ def calls(name: str) -> list:
         + [number(row.get(key), digits) for _, key, digits in columns] for row in measured])
 
 
-def halves(folder: str) -> list:
+def halves(folder: str, which: str = "graph") -> list:
     """A ReduceScatter and an AllGather, with NCCL's two."""
     def cells(row: dict) -> list:
-        return [WAYS[row["label"]],
+        return [WAYS.get(row["label"], row["label"]),
                 *(number(row.get(f"out_{key}us"), 1) for key in ("", "nccl_", "nccl_symmetric_")),
                 number(row.get("out_ratio"), 2), number(row.get("in_ratio"), 2)]
 
-    scatter, gather = (rows(f"{folder}/{name}_graph") for name in ("reducescatter", "allgather"))
+    scatter, gather = (rows(f"{folder}/{name}_{which}") for name in ("reducescatter", "allgather"))
     return table("bytes|:way|RS|NCCL|sym|speedup|in place|:way|AG|NCCL|sym|speedup|in place", [
         [size(count), *cells(scatter[count]), *cells(gather[count])] for count in scatter])
 

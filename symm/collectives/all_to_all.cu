@@ -19,6 +19,8 @@ constexpr auto kPackets = []<class T, int kMost>(const AllToAllCall& call) {
 constexpr auto kWindows = []<class T, int kMost>(const AllToAllWindowsCall& call) {
     return AllToAllWindows<kMost>{call};
 };
+/// Parts of so many bytes are sent in turns: below, a turn's wait costs more than it gains.
+constexpr std::size_t kInTurns = std::size_t{4} << 20;
 constexpr symm::Types kTypes = symm::Types::kIntegers;
 constexpr symm::DataType kByte = symm::DataType::kUint8;
 
@@ -86,7 +88,8 @@ void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllW
             shape.blocks = std::min(shape.blocks, symm::kMaxBarrierBlocks);
             symm::launch_for<kTypes>(
                 stream, shape, kByte, own_.ranks(),
-                AllToAllWindowsCall{call, own_.meeting(parts.out, parts.out, all), own_.barrier()},
+                AllToAllWindowsCall{call, own_.meeting(parts.out, parts.out, all), own_.barrier(),
+                                    own_.turns(), bytes >= kInTurns},
                 kWindows);
         }
     };

@@ -25,7 +25,8 @@
 /// | thread 0 of block 0 exchanges the counts | slot 0 of each peer | relaxed | as above |
 /// | rendezvous         | block b of all ranks     | relaxed, acquire | where the outputs are, and that no rank still uses them (rendezvous.hpp) |
 /// | `AbortBarrier::sync` |                        | block            | all leave if thread 0 gave up over the counts |
-/// | stores its packs of part p | part r of `out` of each peer p | plain | before the release of the barrier |
+/// | stores its packs of part p, for one peer p after another | part r of `out` of peer p | plain | before the release of the barrier; large parts in turns (turns.hpp) |
+/// | between these, copies packs of its own part | its own `out` | plain | while stores wait for the link |
 /// | barrier            | block b of all ranks     | release, acquire | all of block b's share is there (barrier.hpp) |
 ///
 /// - The next call cannot overtake this one: a rank stores into an output only after the next
@@ -179,6 +180,8 @@ private:
 struct AllToAllWindowsCall : AllToAllCall {
     symm::Rendezvous rendezvous;
     symm::BarrierView barrier;
+    symm::SymmetricPointer<symm::TurnsMemory> turns;
+    bool in_turns;  ///< Parts are so large that a turn costs less than it gains. On all ranks.
 };
 
 /// Large parts, for at most kMost ranks. Only the counts go through the mailbox.
@@ -200,17 +203,8 @@ struct AllToAllWindows : AllToAllWindowsCall {
         }
         auto* const all = block.shared<symm::Buffers>();
         // A thread that gave up over the counts may wait for nobody in the rendezvous.
-        if (rendezvous.meet(block, timeout, all) && symm::AbortBarrier(block).sync(known)) {
-            for (int step = 0; step < ranks; ++step) {
-                const int p = peer(step);
-                const std::size_t bytes = bytes_of(count_for(p));
-                const char* const from = part(in, p);
-                char* const to = part(all[p].out, rank);
-                for (std::size_t i = block.grid_rank(); i < packs_in<Pack>(bytes);
-                     i += block.grid_size()) {
-                    store_bytes(to, bytes, i, load_bytes<Pack>(from, bytes, i));
-                }
-            }
+        if (rendezvous.meet(block, timeout, all) && symm::AbortBarrier(block).sync(known) &&
+            send_parts(block, all)) {
             symm::Barrier end(block, barrier, timeout);
             if (end.arrive_and_wait()) {
                 end.store_epoch();
@@ -219,6 +213,43 @@ struct AllToAllWindows : AllToAllWindowsCall {
         if (counts != nullptr) {
             mailbox.end(block, 1);
         }
+    }
+
+private:
+    /// Returns false, on all threads of the block, if one of them gave up.
+    __host__ __device__ bool send_parts(const symm::simt::ThreadBlock& block,
+                                        const symm::Buffers* all) const {
+        const int steps = ranks > 1 ? ranks - 1 : 1;
+        symm::Turns now(block, turns, rank, ranks, steps, in_turns);
+        symm::AbortBarrier together(block);
+        symm::simt::Waiter waiter(timeout);
+        const std::size_t own = bytes_of(count_for(rank));
+        const std::size_t share = (packs_in<Pack>(own) + steps - 1) / steps;
+        for (int step = 1; step <= steps; ++step, now.next()) {
+            if (now.waits() && !together.sync(block.thread_rank() != 0 || now.wait(waiter))) {
+                return false;
+            }
+            const int p = peer(step);
+            const std::size_t bytes = bytes_of(count_for(p));
+            const char* const from = part(in, p);
+            char* const to = part(all[p].out, rank);
+            const std::size_t packs = packs_in<Pack>(bytes);
+            for (std::size_t i = block.grid_rank(); i < packs || i < share;
+                 i += block.grid_size()) {
+                if (i < packs) {
+                    store_bytes(to, bytes, i, load_bytes<Pack>(from, bytes, i));
+                }
+                const std::size_t mine = share * (step - 1) + i;
+                if (i < share && mine < packs_in<Pack>(own)) {
+                    store_bytes(part(out, rank), own, mine,
+                                load_bytes<Pack>(part(in, rank), own, mine));
+                }
+            }
+            if (block.thread_rank() == block.size() - 1) {
+                now.end();
+            }
+        }
+        return true;
     }
 };
 

@@ -14,6 +14,7 @@ namespace symm {
 struct OwnCollective::Memory {
     BarrierMemory barrier;
     RendezvousMemory rendezvous;
+    TurnsMemory turns;
     Epochs epochs;
     alignas(128) simt::Pack16 slots[1];  ///< And more.
 };
@@ -65,6 +66,10 @@ Rendezvous OwnCollective::meeting(CUdeviceptr in, CUdeviceptr out, std::size_t b
 
 BarrierView OwnCollective::barrier() const {
     return {memory_.member(&Memory::barrier), rank(), ranks()};
+}
+
+SymmetricPointer<TurnsMemory> OwnCollective::turns() const {
+    return memory_.member(&Memory::turns);
 }
 
 }  // namespace symm

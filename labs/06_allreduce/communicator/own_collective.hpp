@@ -13,6 +13,7 @@
 /// | the number of the call, also in a replayed graph | MailboxCall, BarrierView | MailboxSession, Barrier: both count in device memory |
 /// | the peers' buffers in windows, and the call's first barrier | OwnCollective::meeting() | Rendezvous::meet (rendezvous.hpp) |
 /// | a barrier of the same block of all ranks | OwnCollective::barrier()        | Barrier (barrier.hpp) |
+/// | one sender at a time for each receiver  | OwnCollective::turns()           | Turns (turns.hpp) |
 /// | waits that end: limit, abort, a rank that is gone | `timeout`              | MailboxSession, Rendezvous, Barrier, or a simt::Waiter |
 /// | blocks that all run at once             | OwnCollective::most()            | the launch         |
 ///
@@ -30,6 +31,7 @@
 #include "common/cuda/gpu.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
+#include "labs/06_allreduce/algorithms/turns/turns.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 
@@ -71,6 +73,7 @@ public:
     /// outside of windows can be passed if no peer uses it.
     Rendezvous meeting(CUdeviceptr in, CUdeviceptr out, std::size_t bytes) const;
     BarrierView barrier() const;
+    SymmetricPointer<TurnsMemory> turns() const;
     /// Whether peers can reach these bytes.
     bool is_in_window(CUdeviceptr pointer, std::size_t bytes) const {
         return communicator_.find_window(pointer, bytes).has_value();

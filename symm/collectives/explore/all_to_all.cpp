@@ -59,7 +59,9 @@ void fill_scene(Scene& scene, const Calls& calls) {
         AllToAllWindowsCall call{{memory.call(scene, rank, in, out, kPart, calls.last),
                                   sizeof(std::uint64_t), calls.counts ? counts : nullptr, received},
                                  memory.meeting(rank, out, out),
-                                 memory.barrier(rank)};
+                                 memory.barrier(rank),
+                                 memory.turns,
+                                 true};
         call.stride = kPart * sizeof(std::uint64_t);
         const auto fill = [=](unsigned c) {
             for (std::size_t i = 0; i < elements; ++i) {

@@ -29,12 +29,14 @@ struct Memory {
     symm::SymmetricPointer<Slots> slots;
     symm::SymmetricPointer<symm::BarrierMemory> barriers;
     symm::SymmetricPointer<symm::RendezvousMemory> meetings;
+    symm::SymmetricPointer<symm::TurnsMemory> turns;
 
     Memory(Scene& scene, int of)
         : ranks(of),
           slots(symm::explore::symmetric<Slots>(scene, ranks, "slots")),
           barriers(symm::explore::symmetric<symm::BarrierMemory>(scene, ranks, "barrier")),
-          meetings(symm::explore::symmetric<symm::RendezvousMemory>(scene, ranks, "meeting")) {}
+          meetings(symm::explore::symmetric<symm::RendezvousMemory>(scene, ranks, "meeting")),
+          turns(symm::explore::symmetric<symm::TurnsMemory>(scene, ranks, "turns")) {}
 
     /// A rank's parameters; `last`: the number of the call before the first.
     symm::MailboxCall call(Scene& scene, int rank, const void* in, const void* out,

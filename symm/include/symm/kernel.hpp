@@ -15,4 +15,5 @@
 #include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
 #include "labs/06_allreduce/algorithms/mailbox/packets.hpp"
 #include "labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp"
+#include "labs/06_allreduce/algorithms/turns/turns.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
