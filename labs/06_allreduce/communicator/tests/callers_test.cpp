@@ -244,14 +244,15 @@ TEST(Callers, MayEndWhenTheirCallsAreDone) {
 // This rank waits for its stream by itself, so only the communicator's own thread can notice.
 TEST(Callers, NeedNotLookForARankThatIsGone) {
     const auto start = std::chrono::steady_clock::now();
-    error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
+    error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
         Side side(rank, {.limit = 60s});
-        const CUdeviceptr window = side.allocate(4096);
+        constexpr std::size_t kMany = 1 << 20;  // the others wait for their turns
+        const CUdeviceptr window = side.allocate(kMany * sizeof(float));
         rank.bootstrap().barrier("all there");
+        side.call(window, window, kMany, {}, Algorithm::kChunks);
         if (rank.rank() == 1) {
             ::raise(SIGKILL);
         }
-        side.call(window, window, kCount);
         side.stream.synchronize("a sum that cannot be", Deadline::after(20s));
         EXPECT_THAT(side.communicator.async_error(), HasSubstr("rank 1"));
     });
