@@ -179,9 +179,6 @@ void Entry::finish_thread(const Work& work) const {
 }
 
 Result Entry::finish(const Work& work, Result nccls) {
-    if (!work.attach && work.registrations.empty() && work.streams.size() < 2) {
-        return kSuccess;
-    }
     const std::lock_guard lock(mutex_);
     while (nccls == kInProgress) {
         std::this_thread::sleep_for(std::chrono::microseconds{50});

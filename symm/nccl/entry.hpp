@@ -98,6 +98,10 @@ public:
     /// kInProgress, and does nothing if it has failed. Collective if there are registrations or
     /// ranks to attach. Returns the first failure. Throws std::runtime_error.
     Result finish(const Work& work, Result nccls);
+    /// Whether finish() has anything to do.
+    static bool must_finish(const Work& work) {
+        return work.attach || !work.registrations.empty() || work.streams.size() > 1;
+    }
     /// Forgets a window of the program's. Not collective, as in NCCL.
     void deregister(ncclWindow_vidmem* window);
 

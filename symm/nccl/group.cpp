@@ -101,12 +101,17 @@ void make_calls(const std::vector<EntryWork>& works, FirstFailure& failure) {
     }
 }
 
-/// Registering and attaching, in which ranks wait for each other.
+/// Registering and attaching, in which ranks wait for each other. A thread costs 30 us and more, so
+/// there is none for a communicator that only makes calls.
 void finish(const std::vector<EntryWork>& works, Result nccls, FirstFailure& failure) {
     std::vector<std::jthread> threads;
     for (const EntryWork& one : works) {
-        const auto step = [&] { failure.run([&] { return one.entry->finish(one.work, nccls); }); };
-        works.size() == 1 ? step() : static_cast<void>(threads.emplace_back(step));
+        if (Entry::must_finish(one.work)) {
+            const auto step = [&failure, &one, nccls] {
+                failure.run([&] { return one.entry->finish(one.work, nccls); });
+            };
+            works.size() == 1 ? step() : static_cast<void>(threads.emplace_back(step));
+        }
     }
 }
 

@@ -56,7 +56,9 @@ struct AlgorithmRow {
     std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
     /// Calls of more bytes than this, with a buffer in no window, take it if the tuning table's
     /// algorithm needs windows. If several rows do, the last.
-    std::size_t (*outside_windows_above)(int ranks) = [](int) { return kAnySize; };
+    std::size_t (*outside_windows_above)(int ranks, unsigned blocks) = [](int, unsigned) {
+        return kAnySize;
+    };
     LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
     const AlgorithmKernels* kernels;
 };

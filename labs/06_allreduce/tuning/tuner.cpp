@@ -47,8 +47,8 @@ Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
         if (row.collective != call.collective || (row.floating_only && !is_floating(call.type))) {
             continue;
         }
-        if (bytes > row.outside_windows_above(tuner.ranks) && is_possible(row, false, tuner.most) &&
-            has_enough_blocks(row, bytes, tuner.most)) {
+        if (bytes > row.outside_windows_above(tuner.ranks, tuner.most.any.blocks) &&
+            is_possible(row, false, tuner.most) && has_enough_blocks(row, bytes, tuner.most)) {
             for_large = &row;
         } else if (row.in_windows && !row.or_slots) {
             in_place = &row;
