@@ -209,7 +209,8 @@ private:
         }
 
     private:
-        /// Packs of a copy that a thread has in flight. Turns need few: all blocks send to one peer.
+        /// Packs of a copy that a thread has in flight. Turns need few, because all blocks send to
+        /// one peer.
         static constexpr int kAtOnce = kMost <= 2 && sizeof(Pack) == sizeof(simt::Pack16) ? 4 : 1;
 
         using Inbox = std::uint32_t[kMaxBarrierBlocks][kMaxBarrierRanks];

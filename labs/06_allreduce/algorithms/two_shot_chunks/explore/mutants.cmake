@@ -22,7 +22,8 @@ symm_explored_mutant(06_chunks counted_early chunks/2x2/gathers "data race on r[
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[step != first && block]] NEW [[block]])
 # The sums' flags answer for the inputs, or the other way round.
-symm_explored_mutant(06_chunks one_inbox chunks/2x1/no_windows "data race on r[01].sum slot|instead of"
+symm_explored_mutant(06_chunks one_inbox chunks/2x1/no_windows
+  "data race on r[01].sum slot|instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[if (!wait(&ChunksMemory::shared, step)) {]] NEW [[if (!wait(&ChunksMemory::sent, step)) {]])
 # The last round's sums stay in the slots.
@@ -30,7 +31,8 @@ symm_explored_mutant(06_chunks not_unpacked chunks/2x1/no_windows "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[return !call_.unpacks || unpack(at - round_, step);]] NEW [[return true;]])
 # The rest lies where the packs do.
-symm_explored_mutant(06_chunks rest_on_packs chunks/2x1/in_place "data race on r[01].slot|instead of"
+symm_explored_mutant(06_chunks rest_on_packs chunks/2x1/in_place
+  "data race on r[01].slot|instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[per_part(packs) * sizeof(simt::Pack16)};]] NEW [[0};]])
 # A peer has not yet written its part of the output.
