@@ -108,7 +108,7 @@ def _of_interface(array: Any, interface: dict, device: int) -> Array:
     if interface.get("mask") is not None:
         raise TypeError("a masked array is not supported: pass its data alone")
     shape, strides = lengths(interface["shape"]), interface.get("strides")
-    _require_contiguous(shape, strides and lengths(strides, least=None), size)
+    _require_contiguous(shape, None if strides is None else lengths(strides, least=None), size)
     data = interface.get("data")
     if not isinstance(data, tuple) or len(data) != 2:
         raise TypeError(f"the interface of {type(array).__name__} has no address: pass "
@@ -135,7 +135,12 @@ def _of_dlpack(array: Any, stream: CallStream) -> Array:
 
 
 def _require_contiguous(shape: tuple, strides: tuple | None, unit: int) -> None:
-    for length, stride in zip(reversed(shape), reversed(strides or ())):
+    if strides is None:
+        return
+    if len(strides) != len(shape):
+        raise ValueError(f"an array of shape {shape} has {len(strides)} strides: one for each "
+                         "dimension is needed")
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
         if length != 1 and stride != unit and 0 not in shape:
             raise ValueError(f"an array of shape {shape} is not contiguous: pass a contiguous copy")
         unit *= length

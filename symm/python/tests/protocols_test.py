@@ -63,6 +63,8 @@ class Protocols(unittest.TestCase):
                     (ValueError, "not contiguous", x[:, :2]),
                     (ValueError, "not contiguous", x.T),
                     (ValueError, "not contiguous", OtherDlpack(x.T)),
+                    (ValueError, r"\(4, 4\) has 1 strides", With(strides=(4,))),
+                    (ValueError, r"\(4, 4\) has 0 strides", With(strides=())),
                     (ValueError, "read-only", read_only),
                     (ValueError, "read-only", OtherDlpack(read_only)),
                     (TypeError, r"float32\(3.0\) is a scalar, .* pass numpy.array",
