@@ -72,7 +72,8 @@ class Release(unittest.TestCase):
         self.commit()
         self.refused(f"{HEADER} has version {version}", "9.8.7", date)
         text = (self.root / HEADER).read_text()
-        for part, old, new in zip(("MAJOR", "MINOR", "PATCH"), version.split("."), "987"):
+        for part, old, new in zip(("MAJOR", "MINOR", "PATCH"), version.split("."), "987",
+                                  strict=True):
             text = text.replace(f"SYMM_VERSION_{part} {old}\n", f"SYMM_VERSION_{part} {new}\n")
         self.write(HEADER, text)
         self.commit()

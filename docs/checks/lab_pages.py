@@ -4,6 +4,7 @@ essential lines" names parts that exist in its file, and their approximate numbe
 
 import re
 import sys
+from itertools import zip_longest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +109,7 @@ def check(page: Path) -> list:
         return [f"the section '{title}' is missing" for title in missing]
     order = [title for title in titles if title in SECTIONS]
     if order != SECTIONS:
-        wrong = next(one for one, other in zip(order, SECTIONS) if one != other)
+        wrong = next(one for one, other in zip_longest(order, SECTIONS) if one != other)
         return [f"the section '{wrong}' is out of order. The order: {', '.join(SECTIONS)}"]
     return check_rows(page, text)
 

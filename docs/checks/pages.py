@@ -77,7 +77,7 @@ def check(page: Path) -> list:
     """The faults of a page."""
     faults = []
     parts = re.split(r"^```\w*\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    for text, block in zip(parts[::2], parts[1::2]):
+    for text, block in zip(parts[:-1:2], parts[1::2], strict=True):
         before = " ".join(text.strip().split("\n\n")[-1].split())
         quoted = re.findall(rf"`({COMMAND.pattern})`", before)
         if quoted and text.strip().endswith(":"):

@@ -135,7 +135,7 @@ def recording(name: str) -> dict:
                 sys.exit(f"explore_{program}_{mutant} {scene} finds no failure")
         short = execution.condensed(rows, page, SHOWN_THREADS.get(name), STREAMS.get(name))
         right, *wrong = short["runs"]
-        for run, lacks in zip(wrong, mutants.values()):
+        for run, lacks in zip(wrong, mutants.values(), strict=True):
             run["lacks"] = lacks
             execution.align(run, right)
         check(scene, short)

@@ -191,7 +191,7 @@ class Rank:
             self.check(library.ncclGroupEnd(), "ncclGroupEnd")
             self.wait()
             results.append([self.copy_out(target, call.count * TYPES[call.type][1])
-                            for target, call in zip(targets, calls)])
+                            for target, call in zip(targets, calls, strict=True)])
         return results
 
     def graph(self, choose: random.Random) -> list[list[bytes]]:

@@ -11,6 +11,7 @@ import argparse
 import os
 import statistics
 import sys
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -69,6 +70,24 @@ def with_nccl(row):
     torch.mul(norm(row.after, row.weight), 1, out=row.out)
 
 
+def times(trt, rows, hidden):
+    """A line of the table, of all ranks' times; `trt` is None where TensorRT-LLM does not work."""
+    row = Row(rows, hidden)
+    line = f"{hidden:>7}{rows:>6}"
+    ways = [(10, lambda: trt.call(row, True), trt), (11, lambda: trt.call(row, False), trt),
+            (13, lambda: with_nccl(row), True)]
+    for width, call, there in ways:
+        def prepare(call=call):
+            call()
+            row.check()
+            return captured(None, None, lambda _x, _out: call())
+        graph = together(prepare, f"{rows} rows") if there else None
+        line += f"{statistics.median(turn(graph) for _ in range(TURNS)):>{width}.2f}" \
+            if graph else f"{'-':>{width}}"
+    graph = captured(row.x, row.out, lambda x, _out: dist.all_reduce(x))
+    return line + f"{statistics.median(turn(graph) for _ in range(TURNS)):>8.2f}"
+
+
 def measure(rank, ranks, args):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29519")
     torch.cuda.set_device(rank)
@@ -79,23 +98,10 @@ def measure(rank, ranks, args):
               f"{'hidden':>7}{'rows':>6}{'one shot':>10}{'two shots':>11}{'NCCL + norm':>13}"
               f"{'NCCL':>8}", flush=True)
     for hidden in args.hidden:
-        trt = together(lambda: TensorRt(hidden), "TensorRT-LLM")
+        trt = together(partial(TensorRt, hidden), "TensorRT-LLM")
         rows = 1
         while rows <= MOST_ROWS:
-            row = Row(rows, hidden)
-            line = f"{hidden:>7}{rows:>6}"
-            ways = [(10, lambda: trt.call(row, True), trt), (11, lambda: trt.call(row, False), trt),
-                    (13, lambda: with_nccl(row), True)]
-            for width, call, there in ways:
-                def prepare(call=call):
-                    call()
-                    row.check()
-                    return captured(None, None, lambda _x, _out: call())
-                graph = together(prepare, f"{rows} rows") if there else None
-                line += f"{statistics.median(turn(graph) for _ in range(TURNS)):>{width}.2f}" \
-                    if graph else f"{'-':>{width}}"
-            graph = captured(row.x, row.out, lambda x, _out: dist.all_reduce(x))
-            line += f"{statistics.median(turn(graph) for _ in range(TURNS)):>8.2f}"
+            line = times(trt, rows, hidden)
             if rank == 0:
                 print(line, flush=True)
             rows *= 2 if args.all else 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import check_tree
 import exercises
 import verdict
-from exercises import ROOT, CourseError, Exercise
+from exercises import CourseError, Exercise
 
 
 def count(exercise: Exercise) -> int:

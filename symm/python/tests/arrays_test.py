@@ -101,7 +101,7 @@ class Kept(unittest.TestCase):
             wrong = {}
             kinds = (lambda rank: values(rank, COUNT, "float32"), HostInterface, Dlpack, OldDlpack,
                      GpuInterface, GpuDlpack)
-            for turn in range(34):
+            for _ in range(34):
                 for kind in kinds:
                     # Kernels reach the memory of "GPUs" here.
                     c._emulated = kind not in (GpuInterface, GpuDlpack)

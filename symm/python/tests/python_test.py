@@ -107,21 +107,24 @@ class Ranks(unittest.TestCase):
 
     def test_from_allgather(self):
         for ranks in (1, 3):
-            parts, barrier = [None] * ranks, threading.Barrier(ranks)
+            self.meet_by_allgather(ranks)
 
-            def run(rank):
-                def allgather(mine):
-                    parts[rank] = mine
-                    barrier.wait(60)
-                    return list(parts)
-                with symm.Communicator.from_allgather(rank, ranks, allgather) as c:
-                    self.assertEqual((c.rank, c.ranks), (rank, ranks))
-                    x = values(rank, (9,), "int64")
-                    c.all_reduce(x)
-                    c.synchronize()
-                    self.assertEqual(x[0], ranks * (ranks + 1) // 2)
-            with ThreadPoolExecutor(ranks) as threads:
-                list(threads.map(run, range(ranks)))
+    def meet_by_allgather(self, ranks):
+        parts, barrier = [None] * ranks, threading.Barrier(ranks)
+
+        def run(rank):
+            def allgather(mine):
+                parts[rank] = mine
+                barrier.wait(60)
+                return list(parts)
+            with symm.Communicator.from_allgather(rank, ranks, allgather) as c:
+                self.assertEqual((c.rank, c.ranks), (rank, ranks))
+                x = values(rank, (9,), "int64")
+                c.all_reduce(x)
+                c.synchronize()
+                self.assertEqual(x[0], ranks * (ranks + 1) // 2)
+        with ThreadPoolExecutor(ranks) as threads:
+            list(threads.map(run, range(ranks)))
 
     def test_an_exception_ends_the_calls_of_all_ranks(self):
         def body(c):

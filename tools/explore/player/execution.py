@@ -92,7 +92,7 @@ def ranges(rows: list, groups: list) -> list:
     """Lists of names: cells that are one range, because the same steps of the first row access
     them; cells that it does not access: of the next row."""
     uses, together = {}, defaultdict(list)
-    for row, its_groups in zip(rows, groups):
+    for row, its_groups in zip(rows, groups, strict=True):
         its_uses = defaultdict(list)
         for number, group in enumerate(its_groups):
             for cell in dict.fromkeys(row["cells"][cell["cell"]]["name"]
@@ -132,10 +132,11 @@ def condensed(rows: list, page: str = "", threads: list | None = None,
     blocks = [thread[:2] for thread in everybody]
     alone = {block for block in blocks if blocks.count(block) == 1}
     orders = [read_orders(row) for row in rows]
-    ends = {ends_of(row).get(before) for row, found in zip(rows, orders)
+    ends = {ends_of(row).get(before) for row, found in zip(rows, orders, strict=True)
             for before, after, *_ in found if row["steps"][after]["what"] != "kernel end"}
     groups = [folded(row, told_steps(row, used, alone, threads, ends)) for row in rows]
-    lanes = sorted({thread_of(row["steps"][number]) for row, its_groups in zip(rows, groups)
+    lanes = sorted({thread_of(row["steps"][number])
+                    for row, its_groups in zip(rows, groups, strict=True)
                     for group in its_groups for number in group})
     parts = ranges(rows, groups)
     first = {cell["name"]: cell for row in rows for cell in row["cells"]}
@@ -143,7 +144,7 @@ def condensed(rows: list, page: str = "", threads: list | None = None,
     cells = [[place_of(firsts := {name: texts[name] for name in part}), first[part[0]]["rank"],
               values(firsts)] for part in parts]
     runs = [execution(row, its_groups, page, lanes, parts, texts, found)
-            for row, its_groups, found in zip(rows, groups, orders)]
+            for row, its_groups, found in zip(rows, groups, orders, strict=True)]
     named = [[everybody[lane], lane[0]] for lane in lanes]
     for run in runs:
         for rank, (name, _) in (streams or {}).items():
@@ -265,7 +266,7 @@ def align(wrong: dict, right: dict):
                 not needs[following] <= set(order):
             break
         order.append(following)
-    differs = [n for n, (old, expected) in enumerate(zip(order, right["steps"]))
+    differs = [n for n, (old, expected) in enumerate(zip(order, right["steps"], strict=False))
                if any(steps[old].get(key) != expected.get(key) for key in ("order", "until"))]
     wrong["parts"] = differs[0] if differs else min(len(order), len(steps) - 1)
     order += [n for n in range(len(steps)) if n not in order]

@@ -54,7 +54,8 @@ def place_of(cells: dict) -> str:
              for name in cells]
     name, _, member, offset = parts[0]
     if places := sorted({(int(place), int(place) + value.count(", "))
-                         for (_, place, _, _), value in zip(parts, cells.values()) if place}):
+                         for (_, place, _, _), value in zip(parts, cells.values(), strict=True)
+                         if place}):
         runs = [places[0]]
         for first, last in places[1:]:
             joins = first == runs[-1][1] + 1

@@ -130,7 +130,7 @@ def compare(wrong: dict, right: dict):
     if wrong["missing"]:  # of a race: only what could have ordered it
         [[store, load]] = wrong["missing"]
         ends = steps[store]["thread"], steps[load]["thread"]
-        lacking = {ends: pair for threads, pair in lacking.items() if threads == ends}
+        lacking = {ends: lacking[ends]} if ends in lacking else {}
     wrong["missing"] += lacking.values()
 
     def wait(step):

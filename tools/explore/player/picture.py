@@ -79,10 +79,10 @@ def svg(scene: dict, run: dict, rows: int | None = None) -> str:
         return NUMBER + LANE / 2 + steps[step]["thread"] * LANE, 4 + (step + .5) * ROW
 
     drawn = ""
-    for lane, (name, rank) in enumerate(threads):
+    for lane, (_, rank) in enumerate(threads):
         x = NUMBER + LANE / 2 + lane * LANE
         drawn += f'<path class="lane r{rank % 4}" d="M{x} 0V{tall}"/>'
-    for number, (step, words) in enumerate(zip(steps, labels)):
+    for number, (step, words) in enumerate(zip(steps, labels, strict=True)):
         x, y = place(number)
         kinds = "".join(f" {kind}" for kind in ("parts", "fault") if number == run.get(kind))
         text = " ".join(html.escape(word) if rank < 0 else
