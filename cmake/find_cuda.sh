@@ -46,7 +46,7 @@ find_cuda() {  # compiler or headers
 # Installs NVIDIA's wheels of cmake/cuda_KIND.txt in a temporary folder next to the final one,
 # and renames it when it is complete.
 fetch_cuda() {  # kind, folder, its contents, its size
-    local folder=$2 why="no CUDA Toolkit 12.4 or newer found" driver parts toolkit
+    local folder=$2 why="no CUDA Toolkit 12.4 or newer found" driver toolkit
     [[ "$(uname -m)" == x86_64 ]] || fail 1 "$why: install one, or set CUDA_HOME to its folder"
     driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || true)
     at_least "${driver:-13.0}" 13.0 ||
@@ -57,9 +57,8 @@ fetch_cuda() {  # kind, folder, its contents, its size
     echo "$why: fetching NVIDIA's $3 13.0 from PyPI"
     echo "(once, $4) into $folder. Delete that folder to remove it."
     mkdir -p "${folder%/*}"
-    parts=$(mktemp -d "$folder.XXXXXX")
-    # shellcheck disable=SC2064  # the folder's name as it is now
-    trap "rm -rf ${parts@Q}" EXIT
+    parts=$(mktemp -d "$folder.XXXXXX")  # global, for the trap
+    trap 'rm -rf "$parts"' EXIT
     python3 -m pip install --disable-pip-version-check --root-user-action ignore --no-deps \
         --only-binary :all: --require-hashes --target "$parts" -r "cmake/cuda_$1.txt" ||
         fail 1 "could not fetch CUDA's $3 (above): try again, or install the CUDA Toolkit"

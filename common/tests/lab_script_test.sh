@@ -50,7 +50,9 @@ machine=$(mktemp -d)
 trap 'rm -rf "$machine"' EXIT
 root=$PWD rows="-it's \"rows\" \$(false).json"
 echo '"emulated": "yes"' >"$machine/$rows"
-cd "$machine" && expect 0 'nothing is drawn' "$root/lab" plot "$rows"; cd "$root"
+cd "$machine" || exit 1
+expect 0 'nothing is drawn' "$root/lab" plot "$rows"
+cd "$root" || exit 1
 mkdir "$machine/bin"
 export XDG_CACHE_HOME="$machine/it's a cache" PATH="$machine/bin:/usr/bin:/bin"
 unset CUDACXX CUDA_HOME  # ./lab test may have found a toolkit itself
