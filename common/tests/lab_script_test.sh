@@ -44,6 +44,7 @@ expect_error "there is no exercise '99.9'" start 99.9
 expect_error 'name an exercise' hint
 expect_error "there is no lab '99'" pages 99
 expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
+expect_error "unexpected word 'x'" lint x
 
 # A machine without a CUDA Toolkit: a python3 that stands in for pip, and a folder for the cache.
 machine=$(mktemp -d)

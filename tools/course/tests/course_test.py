@@ -616,7 +616,7 @@ assert verdict.judge(course, solved).passed
                     "trace": [], "explore": ["05"], "build": [], "install": ["/nowhere"],
                     "tidy": [], "pages": ["01"]}
         self.assertEqual(commands - set(building),
-                         {"list", "plot", "docs", "format", "play", "commands", "release",
+                         {"list", "plot", "docs", "format", "lint", "play", "commands", "release",
                           "setup"})
         for command, arguments in building.items():
             log.unlink(missing_ok=True)
