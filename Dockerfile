@@ -4,7 +4,7 @@ FROM debian:12
 COPY lab /tmp/symm/lab
 COPY cmake /tmp/symm/cmake
 ENV XDG_CACHE_HOME=/opt/cache
-RUN /tmp/symm/lab setup && apt-get install -y --no-install-recommends clangd gdb && \
+RUN /tmp/symm/lab setup && apt-get install -y --no-install-recommends clangd gdb ccache && \
     rm -rf /tmp/symm /var/lib/apt/lists/*
 # Git refuses a working tree of another user's, which a mounted one is.
 RUN git config --system --add safe.directory '*'

@@ -65,6 +65,8 @@ if(PROJECT_IS_TOP_LEVEL AND SYMM_UNITY_BUILD AND (SYMM_EMULATED_ONLY OR SYMM_QUI
   set(headers <cuda_runtime.h> <cuda/atomic> <fmt/format.h>
     <array> <chrono> <functional> <map> <memory> <optional> <string> <thread> <vector>)
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" "")
+  # Without times a precompiled header is the same in every checkout, which a compiler cache needs.
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   add_library(symm_precompiled OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
   target_link_libraries(symm_precompiled PRIVATE symm_options)
   set_target_properties(symm_precompiled PROPERTIES POSITION_INDEPENDENT_CODE ON)
