@@ -13,17 +13,18 @@
 /// | who                                            | does                              | to what             | order   | why |
 /// |------------------------------------------------|-----------------------------------|---------------------|---------|-----|
 /// | one thread of each block, at the end of turn t | counts its block                  | its own `ended[t]`  | relaxed | only the number matters |
-/// | the one that counts four fifths of the blocks  | stores 1                          | `begin[t + 1]` of the rank that sends to the same receiver next | relaxed | no data depends on it |
+/// | the one that counts four fifths of the blocks  | stores 1                          | `begin[t + 1]` of the rank that sends to this receiver in turn t + 1 | relaxed | no data depends on it |
 /// | the one that counts the last block             | stores 0 into both words          | its own `begin[t]` and `ended[t]` | relaxed | the next call begins with zeros |
 /// | one thread of each block, before turn t + 1    | polls until the word is 1         | its own `begin[t + 1]` | relaxed | |
 ///
 /// - Turns order no data: each protocol has flags for that. If a turn began too early, the call
 ///   would be slower, not wrong.
-/// - No deadlock: a block counts turn t without waiting for anything but turn t. Turn 0 waits for
-///   nothing. So by induction all turns begin. All blocks of all ranks run at once.
+/// - No deadlock: all blocks of all ranks run at once, and turn 0 waits for nothing. If a block
+///   waits between two turns for something else, that must end before the later turn begins
+///   anywhere. Then by induction all turns begin.
 /// - The next call cannot overtake this one: its blocks meet those of all peers before turn 0, so
-///   all blocks of this rank have ended the call before. Then all words are 0, for a word that a
-///   peer sets is polled, and so the block that counts last sees it as 1 before it stores 0.
+///   all blocks of this rank have ended the call before. Then all words are 0: each block polls
+///   `begin[t]` until it is 1 before it counts turn t, so the last to count stores 0 after the 1.
 /// - A rank that gave up leaves its words as they are. It sends nothing in later calls.
 ///
 /// `./lab explore chunks/3x1` runs turns in every execution. Source: ours.

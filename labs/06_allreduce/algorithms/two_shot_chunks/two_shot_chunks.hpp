@@ -35,17 +35,19 @@
 /// | told i     | thread p, after `block.sync()` | stores the step's number      | rank p's `shared[b][r]` | release | as in tell i |
 /// | unpack i   | thread p, then all | wait as in wait i, for `shared[b][p]`; copy the slots | its own `out` | acquire, plain | |
 ///
-/// - No deadlock: in round i, block b waits for push i of block b of each peer, and each of those
-///   blocks does push i before it waits in round i. A block waits for other blocks of its rank only
-///   in turns. All blocks of all ranks run at the same time.
+/// - No deadlock: all blocks of all ranks run at the same time. Turns of pushes wait for turns
+///   only, so all of them end (turns.hpp), and all blocks tell what they have pushed. So all waits
+///   for `sent` end, and then the turns of sums do, likewise. Two ranks take no turns: a block does
+///   push i before it waits in round i.
 /// - No chunk is overwritten: within a call each chunk has its own place in scratch memory, so no
 ///   flow control is needed.
 /// - The next call cannot overtake this one: a rank's next kernel begins when all its blocks have
 ///   passed the end, and each block pushes only after a rendezvous with the peers' next kernels.
-/// - An old flag cannot pass for a new one: each block counts its rounds in device memory, and goes
-///   on counting in the next call, so flags only grow. Parts may differ in length, but all blocks
-///   make the rounds of the longest. The numbers may wrap. All ranks must have grids and chunks of
-///   the same size.
+/// - An old flag cannot pass for a new one: each block counts in device memory how often it has
+///   told `sent`, and how often `shared`, and goes on counting in the next call. So each flag grows
+///   by one at a time, also where calls use only one of the two, and the numbers may wrap. Parts
+///   may differ in length, but all blocks make the rounds of the longest. All ranks must have grids
+///   and chunks of the same size.
 /// - In place: block b of rank r overwrites a chunk of part r in rank p's `in` only after block b
 ///   of rank p has told it that this chunk has been pushed. It loads the chunk in its own `in`
 ///   before it stores the sum.
@@ -75,8 +77,9 @@ struct ChunksMemory {
     /// Written by peers: `sent[b][r]` and `shared[b][r]` by block b of rank r.
     alignas(64) std::uint32_t sent[kMaxBarrierBlocks][kMaxBarrierRanks];
     alignas(64) std::uint32_t shared[kMaxBarrierBlocks][kMaxBarrierRanks];
-    /// Written by this rank: the number of rounds that each block has made, modulo 2^32.
+    /// Written by this rank: how often each block has told its peers, modulo 2^32.
     std::uint32_t steps[kMaxBarrierBlocks];
+    std::uint32_t shares[kMaxBarrierBlocks];
     TurnsMemory turns;
 };
 
@@ -134,18 +137,23 @@ private:
         }
         const std::size_t packs = are_aligned(all) ? count / kElements : 0;
         const std::size_t rest = count - packs * kElements;
-        std::uint32_t* const made = &memory.of(rank)->steps[block.group_index()];
-        const std::uint32_t first = *made;
-        std::uint32_t step = first;
-        if (packs != 0 && !Pass<simt::Pack16>(*this, block, all, packs, {}, true).run(step)) {
+        ChunksMemory& own = *memory.of(rank);
+        const unsigned b = block.group_index();
+        const Told first{own.steps[b], own.shares[b]};
+        Told told = first;
+        if (packs != 0 && !Pass<simt::Pack16>(*this, block, all, packs, {}, true).run(told)) {
             return false;
         }
         const Before before{packs * sizeof(simt::Pack16), per_part(packs) * sizeof(simt::Pack16)};
-        if (rest != 0 && !Pass<One<T>>(*this, block, all, rest, before, false).run(step)) {
+        if (rest != 0 && !Pass<One<T>>(*this, block, all, rest, before, false).run(told)) {
             return false;
         }
-        if (step != first && block.thread_rank() == 0) {
-            *made = step;  // all threads have read it: each step has a sync
+        // All threads have read the counts before a sync: each wait for a flag has one.
+        if (told.steps != first.steps && block.thread_rank() == 0) {
+            own.steps[b] = told.steps;
+        }
+        if (told.shares != first.shares && block.thread_rank() == 0) {
+            own.shares[b] = told.shares;
         }
         Barrier end(block, barrier, timeout);
         if (!end.arrive_and_wait()) {
@@ -154,6 +162,12 @@ private:
         end.store_epoch();
         return true;
     }
+
+    /// How often a block has told its peers, by `sent` and by `shared`.
+    struct Told {
+        std::uint32_t steps;
+        std::uint32_t shares;
+    };
 
     /// What another pass takes, in bytes: of the buffer or of each part, and of a slot.
     struct Before {
@@ -182,30 +196,30 @@ private:
               waiter_(call.timeout),
               together_(block) {}
 
-        /// Makes the steps after `step`, and counts them. Returns false like make_call.
-        __host__ __device__ bool run(std::uint32_t& step) {
+        /// Makes the rounds, and counts what it tells. Returns false like make_call.
+        __host__ __device__ bool run(Told& told) {
             const bool reduces = call_.reduces();
-            const bool tells = reduces || call_.unpacks;
-            if (reduces && !push(0, step + 1)) {
+            if (reduces && !push(0, told.steps + 1)) {
                 return false;
             }
             std::size_t at = 0;
             for (; at < per_part_; at += round_) {
-                step += tells ? 1 : 0;
-                if (reduces && at + round_ < per_part_ && !push(at + round_, step + 1)) {
+                told.steps += reduces ? 1 : 0;
+                told.shares += call_.unpacks ? 1 : 0;
+                if (reduces && at + round_ < per_part_ && !push(at + round_, told.steps + 1)) {
                     return false;
                 }
-                if (reduces && !(wait(&ChunksMemory::sent, step) && reduce(at))) {
+                if (reduces && !(wait(&ChunksMemory::sent, told.steps) && reduce(at))) {
                     return false;
                 }
-                if (call_.gathers() && !share(at, step)) {
+                if (call_.gathers() && !share(at, told.shares)) {
                     return false;
                 }
-                if (call_.unpacks && at != 0 && !unpack(at - round_, step - 1)) {
+                if (call_.unpacks && at != 0 && !unpack(at - round_, told.shares - 1)) {
                     return false;
                 }
             }
-            return !call_.unpacks || unpack(at - round_, step);
+            return !call_.unpacks || unpack(at - round_, told.shares);
         }
 
     private:

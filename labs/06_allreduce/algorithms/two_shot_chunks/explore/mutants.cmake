@@ -16,11 +16,11 @@ symm_explored_mutant(06_chunks no_sync_after chunks/2x2 "data race on r[01].slot
 # An old flag passes for a new one.
 symm_explored_mutant(06_chunks not_counted chunks/2x1 "data race on r[01].slot|instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[*made = step;]] NEW "")
+  OLD [[own.steps[b] = told.steps;]] NEW "")
 # Threads read the count while another changes it: a call without steps has no sync.
 symm_explored_mutant(06_chunks counted_early chunks/2x2/gathers "data race on r[01].steps"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[step != first && block]] NEW [[block]])
+  OLD [[told.steps != first.steps && block]] NEW [[block]])
 # The sums' flags answer for the inputs, or the other way round.
 symm_explored_mutant(06_chunks one_inbox chunks/2x1/no_windows
   "data race on r[01].sum slot|instead of"
@@ -29,7 +29,7 @@ symm_explored_mutant(06_chunks one_inbox chunks/2x1/no_windows
 # The last round's sums stay in the slots.
 symm_explored_mutant(06_chunks not_unpacked chunks/2x1/no_windows "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[return !call_.unpacks || unpack(at - round_, step);]] NEW [[return true;]])
+  OLD [[return !call_.unpacks || unpack(at - round_, told.shares);]] NEW [[return true;]])
 # The rest lies where the packs do.
 symm_explored_mutant(06_chunks rest_on_packs chunks/2x1/in_place
   "data race on r[01].slot|instead of"
@@ -42,7 +42,13 @@ symm_explored_mutant(06_chunks no_end chunks/2x1 "data race on r[01].out|instead
 # The number of steps wraps.
 symm_explored_mutant(06_chunks no_wrap chunks/2x1/wrap "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[if (step != first &&]] NEW [[if (step > first &&]])
+  OLD [[if (told.steps != first.steps &&]] NEW [[if (told.steps > first.steps &&]])
+# One count for both flags: that of the inbox used less falls behind, until it seems ahead.
+symm_explored_mutant(06_chunks one_count chunks/2x1/no_windows/lag
+  "data race on r[01].sum slot|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[const Told first{own.steps[b], own.shares[b]};]]
+  NEW [[const Told first{own.steps[b], own.steps[b]};]])
 # Later copies of a rank that gave up overwrite slots that its peers still read.
 symm_explored_mutant(06_chunks untold chunks/2x1 "gave up and has not told"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp

@@ -17,7 +17,9 @@ bool must_tell(const simt::Timeout& timeout) {
 }
 
 /// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
-void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks) {
+/// `lag`: how far the flags of the inbox that is used less are behind.
+template <int kMost>
+void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag) {
     const Ranks& who = calls.who;
     const std::uint32_t epoch = calls.other.epoch;
     constexpr std::size_t kSlot = 8;  // packs
@@ -38,10 +40,12 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks) {
         begin_at(epoch, *barrier.of(rank));
         for (unsigned b = 0; b < 2; ++b) {
             steps.of(rank)->steps[b] = epoch;
+            steps.of(rank)->shares[b] = epoch - lag;
             std::fill_n(steps.of(rank)->sent[b], 4, epoch);
-            std::fill_n(steps.of(rank)->shared[b], 4, epoch);
+            std::fill_n(steps.of(rank)->shared[b], 4, epoch - lag);
         }
         scene.name(steps.of(rank)->steps, who.blocks, "steps", rank);
+        scene.name(steps.of(rank)->shares, who.blocks, "shares", rank);
         // Of no rank: one that has given up may still write there, as nowhere else.
         scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
         scene.name(steps.of(rank)->turns.begin, 4, "begin", rank);
@@ -62,7 +66,7 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks) {
                         0,
                         chunk,
                         unpacks};
-        using Kernel = TwoShotChunks<float, 4>;
+        using Kernel = TwoShotChunks<float, kMost>;
         launch_calls<float>(
             scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
             [=](const ThreadBlock& block, std::size_t count) {
@@ -95,6 +99,11 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks) {
     }
 }
 
+void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag = 0) {
+    calls.who.ranks <= 2 ? chunks_of<2>(scene, calls, chunk, unpacks, lag)
+                         : chunks_of<4>(scene, calls, chunk, unpacks, lag);
+}
+
 }  // namespace
 }  // namespace symm
 
@@ -103,8 +112,8 @@ int main(int argc, char** argv) {
     const auto in_chunks = [](const Calls& calls, unsigned chunk = 1) {
         return [=](Scene& scene) { chunks(scene, calls, chunk, false); };
     };
-    const auto unpacked = [](const Calls& calls, unsigned chunk = 1) {
-        return [=](Scene& scene) { chunks(scene, calls, chunk, true); };
+    const auto unpacked = [](const Calls& calls, unsigned chunk = 1, std::uint32_t lag = 0) {
+        return [=](Scene& scene) { chunks(scene, calls, chunk, true, lag); };
     };
     constexpr auto kScatter = Collective::kReduceScatter;
     constexpr auto kGather = Collective::kAllGather;
@@ -119,6 +128,7 @@ int main(int argc, char** argv) {
             {"chunks/2x1/unaligned", in_chunks({{2}, {9, 5}, {.unaligned = true}}, 4)},
             {"chunks/2x1x2/grids", in_chunks({{2, 1, 2, true}, {16, 16, 16}}), false},
             {"chunks/2x1/no_windows", unpacked({{2}, {16, 8}})},
+            {"chunks/2x1/no_windows/lag", unpacked({{2}, {16, 8}, {5}}, 1, (1U << 31) + 1)},
             {"chunks/2x1/no_windows/in_place", unpacked({{2}, {16, 5}, {.in_place = true}})},
             {"chunks/2x1/reduce_scatter", in_chunks({{2}, {12, 5}, {}, kScatter}, 4)},
             {"chunks/2x1/all_gather", in_chunks({{2}, {12, 5}, {}, kGather})},
