@@ -19,9 +19,9 @@
 ///
 /// - Turns order no data: each protocol has flags for that. If a turn began too early, the call
 ///   would be slower, not wrong.
-/// - No deadlock: all blocks of all ranks run at once, and turn 0 waits for nothing. If a block
-///   waits between two turns for something else, that must end before the later turn begins
-///   anywhere. Then by induction all turns begin.
+/// - No deadlock: all blocks of all ranks run at once, and turn 0 waits for nothing. Between two
+///   turns a block may wait for something else, as long as that comes without any later turn. Then
+///   by induction all turns begin.
 /// - The next call cannot overtake this one: its blocks meet those of all peers before turn 0, so
 ///   all blocks of this rank have ended the call before. Then all words are 0: each block polls
 ///   `begin[t]` until it is 1 before it counts turn t, so the last to count stores 0 after the 1.
