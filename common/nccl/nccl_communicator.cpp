@@ -98,6 +98,18 @@ void NcclCommunicator::all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t p
                    fmt::format("ncclAllGather(sendcount={})", part));
 }
 
+void NcclCommunicator::broadcast(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type,
+                                 int root, CUstream stream) {
+    library_.check(library_.broadcast(pointer(in), pointer(out), count, type, root, comm_, stream),
+                   fmt::format("ncclBroadcast(count={})", count));
+}
+
+void NcclCommunicator::reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type, int op,
+                              int root, CUstream stream) {
+    library_.check(library_.reduce(pointer(in), pointer(out), count, type, op, root, comm_, stream),
+                   fmt::format("ncclReduce(count={})", count));
+}
+
 void NcclCommunicator::all_to_all(CUdeviceptr in, CUdeviceptr out, std::size_t part,
                                   CUstream stream) {
     constexpr int kBytes = 0;  // ncclInt8

@@ -50,6 +50,10 @@ public:
     void reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type, int op,
                         CUstream stream);
     void all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type, CUstream stream);
+    void broadcast(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type, int root,
+                   CUstream stream);
+    void reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type, int op, int root,
+                CUstream stream);
     /// A group of ncclSend and ncclRecv: `in` and `out` have a part of `part` bytes for each rank.
     void all_to_all(CUdeviceptr in, CUdeviceptr out, std::size_t part, CUstream stream);
 

@@ -109,6 +109,8 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
         find(library, "ncclAllReduce", nccl->all_reduce) &&
         find(library, "ncclReduceScatter", nccl->reduce_scatter) &&
         find(library, "ncclAllGather", nccl->all_gather) &&
+        find(library, "ncclBroadcast", nccl->broadcast) &&
+        find(library, "ncclReduce", nccl->reduce) &&
         find(library, "ncclGroupStart", nccl->group_start) &&
         find(library, "ncclGroupEnd", nccl->group_end) && find(library, "ncclSend", nccl->send) &&
         find(library, "ncclRecv", nccl->recv) && find(library, "ncclMemAlloc", nccl->mem_alloc) &&

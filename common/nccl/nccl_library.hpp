@@ -38,6 +38,9 @@ struct NcclLibrary {
     int (*reduce_scatter)(const void*, void*, std::size_t part, int type, int op, Comm,
                           void* stream);
     int (*all_gather)(const void*, void*, std::size_t part, int type, Comm, void* stream);
+    int (*broadcast)(const void*, void*, std::size_t count, int type, int root, Comm, void* stream);
+    int (*reduce)(const void*, void*, std::size_t count, int type, int op, int root, Comm,
+                  void* stream);
     int (*group_start)();
     int (*group_end)();
     int (*send)(const void*, std::size_t count, int type, int peer, Comm, void* stream);

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <exception>
+#include <random>
 #include <stdexcept>
 
 #include "common/cuda/driver.hpp"
 #include "common/sys/print.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 namespace {
@@ -33,6 +36,27 @@ bool same(const CUuuid& a, const CUuuid& b) {
 }
 
 }  // namespace
+
+RankMode common_mode(Bootstrap& bootstrap) {
+    // Processes in different containers may have the same number, and forked ones the same
+    // random value.
+    static const std::uint64_t random =
+        std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    struct Process {
+        std::uint64_t random;
+        std::uint64_t number;
+        auto operator<=>(const Process&) const = default;  // NOLINT: a false report of version 14
+    };
+    auto all =
+        bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
+    std::ranges::sort(all);
+    const auto different = std::unique(all.begin(), all.end()) - all.begin();
+    refuse_unless(different == 1 || different == bootstrap.size(),
+                  "{} ranks are in {} processes: they must be threads of one process, or each a "
+                  "process of its own",
+                  bootstrap.size(), different);
+    return different == 1 ? RankMode::kThread : RankMode::kProcess;
+}
 
 Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
     : bootstrap_(std::move(bootstrap)), mode_(mode), gpu_(take_gpu(*bootstrap_, device)) {

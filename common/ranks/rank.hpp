@@ -23,6 +23,10 @@ constexpr auto names_of(RankMode) {
     return names("RankMode", "process", "thread");
 }
 
+/// The kind of a run's ranks. Collective. Throws std::invalid_argument if they are neither threads
+/// of one process nor each a process of its own.
+RankMode common_mode(Bootstrap& bootstrap);
+
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {
 public:

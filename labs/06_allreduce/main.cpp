@@ -52,7 +52,7 @@ int show([[maybe_unused]] const std::vector<std::string>& options) {
 }
 
 void run(Rank& rank, const Options& options) {
-    const auto [type, op, collective] = options.arithmetic;
+    const auto [type, op, collective, root] = options.arithmetic;
     const std::size_t unit = size_of(type) * options.arithmetic.parts(rank.size());
     const ByteRange sizes =
         options.count != 0 ? ByteRange{options.count * unit, options.count * unit} : options.sizes;
@@ -68,7 +68,7 @@ void run(Rank& rank, const Options& options) {
     Verifier verifier(rank.rank(), rank.size());
 
     rank.headline("{}\n{}, {} ranks ({} mode), {}, {}, {}\n\n", describe_driver(),
-                  title_of(collective), rank.size(), name_of(rank.mode()), name_of(type),
+                  row_of(collective).title, rank.size(), name_of(rank.mode()), name_of(type),
                   name_of(op), options.in_place ? "in place" : "out of place");
     rank.headline("{:>8} {:>12} {:>9}   {:<7} {}\n", "bytes", "count", "algo", "result",
                   "why this algorithm");
@@ -90,7 +90,7 @@ void run(Rank& rank, const Options& options) {
 
 /// Reports some mistakes once, before each rank would report them.
 void require_possible(const Options& options) {
-    const auto [type, op, collective] = options.arithmetic;
+    const auto [type, op, collective, root] = options.arithmetic;
     const Algorithm wanted = options.algorithm == Algorithm::kAuto
                                  ? TunerOverrides::from_environment().algorithm
                                  : options.algorithm;
@@ -143,13 +143,15 @@ int main(int argc, char** argv) {
                                    "Number of elements, instead of --bytes")
         ->default_str("")
         ->excludes(bytes_option);
-    auto& [type, op, collective] = options.arithmetic;
+    auto& [type, op, collective, root] = options.arithmetic;
     add_choice(app, "--dtype", type,
                "Type: float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64");
     add_choice(app, "--op", op, "Operation: sum, prod, min, max or avg");
     add_choice(app, "--collective", collective,
-               "allreduce, reducescatter or allgather; --bytes is the larger buffer's size, "
-               "--count the elements of a rank's part");
+               "allreduce, reducescatter, allgather, broadcast or reduce; --bytes is the larger "
+               "buffer's size, --count the elements, of a rank's part if there are parts");
+    add_number_option(app, "--root", root, 0, kMaxAllReduceRanks - 1,
+                      "The root's rank, of a broadcast or a reduce");
     add_choice(app, "--algo", options.algorithm,
                "Algorithm: auto, " + alternatives(Collective::kAllReduce));
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
@@ -182,9 +184,8 @@ int main(int argc, char** argv) {
             }
             return show(given);
         }
-        if (options.arithmetic.collective > Collective::kAllGather) {
-            throw UsageError("--collective {}: only lab 05's ring supports it",
-                             name_of(options.arithmetic.collective));
+        if (root >= options.ranks.ranks) {
+            throw UsageError("--root {} is none of {} ranks", root, options.ranks.ranks);
         }
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);

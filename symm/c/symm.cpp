@@ -1,7 +1,6 @@
 #include "symm/c/symm.h"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,13 +10,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -27,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/bootstrap/meeting.hpp"
 #include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
@@ -78,12 +76,26 @@ symm_comm* new_handle(std::unique_ptr<Open> open) {
     return &all.emplace_back(symm_comm{CreatorProcess(), std::move(open)});
 }
 
+/// The values' numbers, in an enumeration of symm.h.
+template <class To, class From, std::size_t kCount>
+constexpr std::array<To, kCount> numbered(const std::array<From, kCount>& values) {
+    std::array<To, kCount> numbers{};
+    for (std::size_t i = 0; i < kCount; ++i) {
+        numbers[i] = static_cast<To>(values[i]);
+    }
+    return numbers;
+}
+
 static_assert(SYMM_VERSION == SYMM_PROJECT_VERSION, "symm.h and CMakeLists.txt disagree");
-static_assert(SYMM_INT8 == static_cast<int>(DataType::kInt8) &&
-              SYMM_HALF == static_cast<int>(DataType::kHalf) &&
-              SYMM_BFLOAT16 == static_cast<int>(DataType::kBfloat16) &&
-              SYMM_SUM == static_cast<int>(ReduceOp::kSum) &&
-              SYMM_AVG == static_cast<int>(ReduceOp::kAvg));
+static_assert(std::array{SYMM_INT8, SYMM_UINT8, SYMM_INT32, SYMM_UINT32, SYMM_INT64, SYMM_UINT64,
+                         SYMM_HALF, SYMM_FLOAT, SYMM_DOUBLE, SYMM_BFLOAT16} ==
+              numbered<symm_type>(std::array{DataType::kInt8, DataType::kUint8, DataType::kInt32,
+                                             DataType::kUint32, DataType::kInt64, DataType::kUint64,
+                                             DataType::kHalf, DataType::kFloat, DataType::kDouble,
+                                             DataType::kBfloat16}));
+static_assert(std::array{SYMM_SUM, SYMM_PROD, SYMM_MAX, SYMM_MIN, SYMM_AVG} ==
+              numbered<symm_op>(std::array{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax,
+                                           ReduceOp::kMin, ReduceOp::kAvg}));
 
 thread_local std::array<char, 2048> last_error{};
 
@@ -184,33 +196,6 @@ private:
     CUcontext context_ = nullptr;
 };
 
-/// Whether the ranks are threads of one process, or each is a process of its own. Collective.
-RankMode common_mode(Bootstrap& bootstrap) {
-    // Processes in different containers may have the same number, and forked ones the same
-    // random value.
-    static const std::uint64_t random =
-        std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
-    struct Process {
-        std::uint64_t random;
-        std::uint64_t number;
-        auto operator<=>(const Process&) const = default;  // NOLINT: a false report of version 14
-    };
-    auto all =
-        bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
-    std::ranges::sort(all);
-    const auto different = std::unique(all.begin(), all.end()) - all.begin();
-    refuse_unless(different == 1 || different == bootstrap.size(),
-                  "{} ranks are in {} processes: they must be threads of one process, or each a "
-                  "process of its own",
-                  bootstrap.size(), different);
-    return different == 1 ? RankMode::kThread : RankMode::kProcess;
-}
-
-/// The name of the socket where the ranks meet. A hash: every user can see the names of sockets.
-std::string socket_name(std::string_view name) {
-    return fmt::format("symm-c-{}-{:016x}", ::geteuid(), std::hash<std::string_view>{}(name));
-}
-
 /// Every creation: `meet` returns the connection to the other ranks.
 symm_result create(symm_comm** comm, const symm_options* asked,
                    const std::function<std::unique_ptr<Bootstrap>()>& meet) noexcept {
@@ -251,56 +236,14 @@ symm_result create(symm_comm** comm, const symm_options* asked,
     });
 }
 
-/// What ranks tell each other through the caller's allgather.
-struct Meeting {
-    std::uint64_t magic;  ///< Differs if ranks have other versions, or the bytes are mixed up.
-    std::int32_t rank;
-    std::int32_t ranks;
-    std::uint64_t host;       ///< The machine's boot, and the network namespace.
-    std::uint64_t random[2];  ///< Rank 0's names the run.
-};
-
-std::uint64_t this_host() {
-    std::string boot;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-    struct stat network {};
-    ::stat("/proc/self/ns/net", &network);
-    return std::hash<std::string>{}(fmt::format("{} {}", boot, network.st_ino));
-}
-
-/// The name of the run, which the ranks agree upon.
-std::string name_by_allgather(int rank, int ranks, symm_allgather allgather, void* context) {
-    std::random_device random;
-    constexpr std::uint64_t kMagic = 0x73796d6d00000000U + SYMM_VERSION;
-    const Meeting mine{kMagic, rank, ranks, this_host(), {random(), random()}};
-    std::vector<Meeting> all(static_cast<std::size_t>(ranks));
-    if (const int result = allgather(context, &mine, all.data(), sizeof mine); result != 0) {
-        throw std::runtime_error(
-            fmt::format("the caller's allgather returned {} on rank {}", result, rank));
-    }
-    for (int r = 0; r < ranks; ++r) {
-        const Meeting& other = all[static_cast<std::size_t>(r)];
-        refuse_unless(other.magic == kMagic && other.rank == r && other.ranks == ranks,
-                      "what the caller's allgather put in place {} of {} is not from rank {} of {} "
-                      "with the same version of libsymm.so",
-                      r, ranks, r, ranks);
-        refuse_unless(
-            other.host == mine.host,
-            "ranks {} and {} are on different machines, or in containers with different networks: "
-            "memory is shared within one machine (docker run --network host)",
-            rank, r);
-    }
-    return fmt::format("allgather {:x} {:x}", all[0].random[0], all[0].random[1]);
-}
-
 void require_rank(int rank, int ranks) {
     refuse_unless(ranks >= 1 && ranks <= kMaxRanks && rank >= 0 && rank < ranks,
                   "there is no rank {} of {}: 1 to {} ranks can meet", rank, ranks, kMaxRanks);
 }
 
 Call call_of(Collective collective, const void* in, void* out, std::size_t count, symm_type type,
-             symm_op op) {
-    return {{static_cast<DataType>(type), static_cast<ReduceOp>(op), collective},
+             symm_op op, int root = 0) {
+    return {{static_cast<DataType>(type), static_cast<ReduceOp>(op), collective, root},
             address(in),
             address(out),
             count};
@@ -387,7 +330,12 @@ symm_result symm_comm_create_by_allgather(symm_comm** comm, int rank, int ranks,
     return create(comm, options, [&] {
         require_rank(rank, ranks);
         require(reinterpret_cast<const void*>(allgather), "allgather");
-        return join(rank, ranks, socket_name(name_by_allgather(rank, ranks, allgather, context)));
+        return join(
+            rank, ranks,
+            socket_name(name_by_allgather(rank, ranks, SYMM_VERSION,
+                                          [&](const void* mine, void* all, std::size_t bytes) {
+                                              return allgather(context, mine, all, bytes);
+                                          })));
     });
 }
 
@@ -435,21 +383,39 @@ int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t 
                              symm_type type, symm_op op, symm_stream stream) {
     return may_wait(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
 }
+symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
+                                symm_type type, symm_op op, symm_stream stream) {
+    return call(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
+}
 int symm_reduce_scatter_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                                  symm_type type, symm_op op, symm_stream stream) {
     return may_wait(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
+}
+symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
+                            symm_type type, symm_stream stream) {
+    return call(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
 }
 int symm_all_gather_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                              symm_type type, symm_stream stream) {
     return may_wait(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
 }
-symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
-                                symm_type type, symm_op op, symm_stream stream) {
-    return call(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
+symm_result symm_broadcast(symm_comm* comm, const void* in, void* out, size_t count, symm_type type,
+                           int root, symm_stream stream) {
+    return call(comm, call_of(Collective::kBroadcast, in, out, count, type, SYMM_SUM, root),
+                stream);
 }
-symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
-                            symm_type type, symm_stream stream) {
-    return call(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
+int symm_broadcast_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                            symm_type type, int root, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kBroadcast, in, out, count, type, SYMM_SUM, root),
+                    stream);
+}
+symm_result symm_reduce(symm_comm* comm, const void* in, void* out, size_t count, symm_type type,
+                        symm_op op, int root, symm_stream stream) {
+    return call(comm, call_of(Collective::kReduce, in, out, count, type, op, root), stream);
+}
+int symm_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count, symm_type type,
+                         symm_op op, int root, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kReduce, in, out, count, type, op, root), stream);
 }
 
 symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual, void* out,

@@ -179,6 +179,14 @@ SYMM_API symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* 
 /// `in` is this rank's part of `out`.
 SYMM_API symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
                                      symm_type type, symm_stream stream);
+/// The same for a Broadcast: `out` gets the `in` of the rank `root`; that of others is not looked
+/// at. Both have `count` elements. Whether `out` lies in a window is the same on all ranks.
+SYMM_API symm_result symm_broadcast(symm_comm* comm, const void* in, void* out, size_t count,
+                                    symm_type type, int root, symm_stream stream);
+/// The same for a Reduce: the `out` of the rank `root` becomes the reduction of all ranks' `in`;
+/// that of others is not looked at. Whether `in` lies in a window is the same on all ranks.
+SYMM_API symm_result symm_reduce(symm_comm* comm, const void* in, void* out, size_t count,
+                                 symm_type type, symm_op op, int root, symm_stream stream);
 /// Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one kernel,
 /// row by row (symm/collectives/all_reduce_rms_norm.hpp): rms is the square root of `epsilon` plus
 /// the mean of the row's squares. There are 1 to 8,192 rows of `hidden` elements, 512 to 16,384,
@@ -197,11 +205,15 @@ SYMM_API symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, vo
 /// needs a thread for each to make such calls.
 SYMM_API int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                                       symm_type type, symm_op op, symm_stream stream);
-/// The same for the other two.
+/// The same for the others.
 SYMM_API int symm_reduce_scatter_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                                           symm_type type, symm_op op, symm_stream stream);
 SYMM_API int symm_all_gather_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                                       symm_type type, symm_stream stream);
+SYMM_API int symm_broadcast_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                     symm_type type, int root, symm_stream stream);
+SYMM_API int symm_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                  symm_type type, symm_op op, int root, symm_stream stream);
 
 /// Waits for the stream. Fails if a kernel gave up waiting, and names the rank that it waited for.
 /// After that the communicator can only be destroyed.

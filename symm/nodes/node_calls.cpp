@@ -20,7 +20,7 @@ constexpr unsigned kBlocksOfSharedDevice = 8;
 }  // namespace
 
 void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const NodeCalls& calls) {
-    const auto [type, op, collective] = calls.arithmetic;
+    const auto [type, op, collective, root] = calls.arithmetic;
     const int machine = rail->machine();
     const int machines = rail->machines();
     const int ranks = machines * inside.size();

@@ -25,8 +25,8 @@ namespace {
 using namespace symm;
 
 constexpr const char* kWhatItDoes =
-    R"(Compares our AllReduce, ReduceScatter or AllGather with NCCL's, with the options and
-columns of nccl-tests.
+    R"(Compares our AllReduce, or another collective, with NCCL's, with the options and columns of
+nccl-tests.
 
 Our call, NCCL's default path and its symmetric windows take turns on the same buffers, in
 the same process. A time is the median over the turns of one call's time on the slowest
@@ -43,8 +43,8 @@ NCCL is found at run time (SYMM_NCCL_LIB, LD_LIBRARY_PATH), and runs without NVL
 tuner. Without a GPU the benchmark runs on emulated ones: results are checked, but the times are
 not performance figures.
 Options that begin with --benchmark_ are Google Benchmark's (--benchmark_list_tests lists the
-sizes). A rate is in 10^9 bytes per second; busbw is algbw x 2(n-1)/n for n ranks, and half of that
-for a ReduceScatter or an AllGather.)";
+sizes). A rate is in 10^9 bytes per second; busbw is algbw x 2(n-1)/n for n ranks, half of that
+for a ReduceScatter or an AllGather, and algbw for a Broadcast or a Reduce.)";
 
 std::string head(const Rank& rank, const BenchOptions& options, const NcclComparison& comparison,
                  const SetUpTimes& ours, const std::optional<Limit>& limit) {
@@ -62,7 +62,7 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
         text += fmt::format(
             "# limit: {:.2f} us (a packet's latency) + bytes x {} (n-1)/n at {:.1f} GB/s (copy "
             "engines, each GPU to the next)\n",
-            limit->packet, trips_of(options.comparison.arithmetic.collective), limit->rate);
+            limit->packet, row_of(options.comparison.arithmetic.collective).trips(), limit->rate);
     }
     if (!is_emulated() && rank.size() > device_count()) {
         text +=
@@ -80,11 +80,11 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
 
 /// Adds the properties that all rows share to the JSON.
 void add_context(const BenchOptions& options, const NcclComparison& comparison) {
-    const auto& [type, op, collective] = options.comparison.arithmetic;
+    const auto& [type, op, collective, root] = options.comparison.arithmetic;
     benchmark::AddCustomContext("driver", describe_driver());
     benchmark::AddCustomContext("emulated", is_emulated() ? "yes" : "no");
     benchmark::AddCustomContext("options", options.text());
-    benchmark::AddCustomContext("collective", std::string(title_of(collective)));
+    benchmark::AddCustomContext("collective", std::string(row_of(collective).title));
     benchmark::AddCustomContext("datatype", std::string(name_of(type)));
     benchmark::AddCustomContext("op", std::string(name_of(op)));
     benchmark::AddCustomContext("nccl", comparison.nccl_version());
@@ -142,7 +142,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream& json) {
         }
         return;
     }
-    const auto& [type, op, collective] = how.arithmetic;
+    const auto& [type, op, collective, root] = how.arithmetic;
     for (const std::size_t bytes : options.sizes()) {
         const std::string name = fmt::format("{}/{}/{}/{}", name_of(collective), name_of(type),
                                              name_of(op), format_bytes(bytes));

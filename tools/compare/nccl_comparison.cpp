@@ -161,6 +161,12 @@ void NcclComparison::queue(NcclCommunicator& nccl, std::size_t count, const Veri
             return nccl.reduce_scatter(at.in, at.out, count, type, op, stream_.get());
         case Collective::kAllGather:
             return nccl.all_gather(at.in, at.out, count, type, stream_.get());
+        case Collective::kBroadcast:
+            return nccl.broadcast(at.in, at.out, count, type, options_.arithmetic.root,
+                                  stream_.get());
+        case Collective::kReduce:
+            return nccl.reduce(at.in, at.out, count, type, op, options_.arithmetic.root,
+                               stream_.get());
         default:
             return nccl.all_reduce(at.in, at.out, count, type, op, stream_.get());
     }

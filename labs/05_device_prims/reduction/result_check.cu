@@ -83,8 +83,8 @@ Verifier::Places Verifier::places(const Arithmetic& arithmetic, CUdeviceptr in, 
                                   std::size_t count) const {
     const std::size_t own =
         in == out ? count * size_of(arithmetic.type) * static_cast<std::size_t>(rank_) : 0;
-    return {in + (arithmetic.collective == Collective::kAllGather ? own : 0),
-            out + (arithmetic.collective == Collective::kReduceScatter ? own : 0)};
+    const CollectiveRow& row = row_of(arithmetic.collective);
+    return {in + (row.out_has_parts() ? own : 0), out + (row.in_has_parts() ? own : 0)};
 }
 
 void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) {

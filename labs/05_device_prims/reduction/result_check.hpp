@@ -16,8 +16,8 @@
 
 namespace symm {
 
-/// Fills inputs and checks outputs of one rank; `count` as in CheckedCall, the root is rank 0. All
-/// work is queued on the given stream; `check` waits. Functions throw CudaError.
+/// Fills inputs and checks outputs of one rank; `count` as in CheckedCall. All work is queued
+/// on the given stream; `check` waits. Functions throw CudaError.
 class Verifier {
 public:
     Verifier(int rank, int ranks);
@@ -50,6 +50,7 @@ private:
         return {.collective = arithmetic.collective,
                 .op = arithmetic.op,
                 .count = count,
+                .root = arithmetic.root,
                 .ranks = ranks_,
                 .salt = salt_};
     }

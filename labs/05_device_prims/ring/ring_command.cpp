@@ -35,7 +35,7 @@ struct RingCommandOptions {
 
 /// Checks the options together.
 void complete(RingCommandOptions& options) {
-    const auto& [type, op, collective] = options.arithmetic;
+    const auto& [type, op, collective, root] = options.arithmetic;
     if (options.bytes.first % size_of(type) != 0) {
         throw UsageError("--bytes {} is not a whole number of {}s of {} bytes each",
                          format_bytes(options.bytes.first), name_of(type), size_of(type));

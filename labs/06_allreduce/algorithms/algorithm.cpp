@@ -13,6 +13,8 @@ namespace symm {
 extern const AlgorithmKernels kOneShotKernels;
 extern const AlgorithmKernels kReduceScatterPacketsKernels;
 extern const AlgorithmKernels kAllGatherPacketsKernels;
+extern const AlgorithmKernels kBroadcastPacketsKernels;
+extern const AlgorithmKernels kReducePacketsKernels;
 extern const AlgorithmKernels kSentinelKernels;
 extern const AlgorithmKernels kPushKernels;
 extern const AlgorithmKernels kTwoShotKernels;
@@ -80,7 +82,7 @@ std::size_t chunks_pay_above(int, unsigned) {
     return kMiB << 20;
 }
 
-// The rows of algorithms that make all three collectives.
+// The rows of algorithms that make several collectives.
 
 constexpr AlgorithmRow one_shot(Collective collective, const AlgorithmKernels& kernels) {
     return {.collective = collective,
@@ -91,13 +93,15 @@ constexpr AlgorithmRow one_shot(Collective collective, const AlgorithmKernels& k
             .kernels = &kernels};
 }
 
+constexpr std::string_view kFlags = "above {above}: half of a packet's bytes are flags";
+
 constexpr AlgorithmRow two_shot(Collective collective, std::string_view why) {
     return {.collective = collective,
             .algorithm = Algorithm::kTwoShot,
             .why = why,
             .in_windows = true,
             .meets = true,
-            .by_parts = collective == Collective::kAllReduce,
+            .by_parts = !row_of(collective).has_parts(),
             .kernels = &kTwoShotKernels};
 }
 
@@ -157,14 +161,20 @@ constinit const std::array kRows{
     copy(Collective::kAllReduce),
 
     one_shot(Collective::kReduceScatter, kReduceScatterPacketsKernels),
-    two_shot(Collective::kReduceScatter, "above {above}: half of a packet's bytes are flags"),
+    two_shot(Collective::kReduceScatter, kFlags),
     chunks(Collective::kReduceScatter),
     copy(Collective::kReduceScatter),
 
     one_shot(Collective::kAllGather, kAllGatherPacketsKernels),
-    two_shot(Collective::kAllGather, "above {above}: half of a packet's bytes are flags"),
+    two_shot(Collective::kAllGather, kFlags),
     chunks(Collective::kAllGather),
     copy(Collective::kAllGather),
+
+    one_shot(Collective::kBroadcast, kBroadcastPacketsKernels),
+    two_shot(Collective::kBroadcast, kFlags),
+
+    one_shot(Collective::kReduce, kReducePacketsKernels),
+    two_shot(Collective::kReduce, kFlags),
 };
 
 }  // namespace

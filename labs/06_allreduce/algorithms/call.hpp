@@ -41,7 +41,7 @@ struct Call : CallBuffers, Arithmetic {
         piece.count = std::min(most, count - first);
         return piece;
     }
-    /// An AllGather only moves elements, so it can move them as integers.
+    /// A call that only moves elements can move them as integers.
     Call as_integers() const {
         Call moved = *this;
         moved.type = size_of(type) == 8   ? DataType::kUint64

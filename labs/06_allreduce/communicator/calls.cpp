@@ -51,11 +51,22 @@ void compare_calls(Bootstrap& bootstrap, std::uint64_t number, std::string_view 
     }
 }
 
+/// Ranks may pass different operations and roots to a collective that has none.
+Call without_unused(Call call) {
+    if (static_cast<std::size_t>(call.collective) < kCollectiveRows.size()) {  // else refused later
+        const CollectiveRow& row = row_of(call.collective);
+        call.op = row.reduces() ? call.op : ReduceOp::kSum;  // of one element: that element
+        call.root = row.has_root() ? call.root : 0;
+    }
+    return call;
+}
+
 }  // namespace
 
-/// Where the buffers of a call are.
+/// Where the buffers of a call are, those that the rank uses.
 struct Communicator::Places {
-    std::size_t part;  ///< A rank's part in bytes. 0 for an AllReduce, which uses whole buffers.
+    std::size_t in_part;  ///< Bytes from one rank's part to the next; 0 if there are none.
+    std::size_t out_part;
     std::optional<WindowPlace> in;
     std::optional<WindowPlace> out;
 };
@@ -68,10 +79,12 @@ struct Communicator::Checked {
 };
 
 Communicator::Places Communicator::places_of(const Call& call) const {
-    const auto parts = static_cast<std::size_t>(ranks());
+    const CollectiveRow& row = row_of(call.collective);
+    const bool reads = row.reads(rank(), call.root);
+    const bool writes = row.writes(rank(), call.root);
     const std::size_t size = size_of(call.type);
-    const std::size_t in_parts = call.collective == Collective::kReduceScatter ? parts : 1;
-    const std::size_t out_parts = call.collective == Collective::kAllGather ? parts : 1;
+    const std::size_t in_parts = call.in_parts(ranks());
+    const std::size_t out_parts = call.out_parts(ranks());
     if (call.count == 0) {
         return {};  // nothing is read or written, so any addresses will do
     }
@@ -81,27 +94,30 @@ Communicator::Places Communicator::places_of(const Call& call) const {
             fmt::format("{} x {} from {:#x} to {:#x} do not fit in any memory", call.count,
                         name_of(call.type), call.in, call.out));
     }
-    if (call.in == 0 || call.out == 0) {
+    if ((reads && call.in == 0) || (writes && call.out == 0)) {
         throw std::invalid_argument("input or output is a null pointer");
     }
-    if (call.in % size != 0 || call.out % size != 0) {
+    if ((reads && call.in % size != 0) || (writes && call.out % size != 0)) {
         throw std::invalid_argument(
             fmt::format("{} buffers must be aligned to {} bytes", name_of(call.type), size));
     }
-    const bool reduces_all = call.collective == Collective::kAllReduce;
     const std::size_t bytes = call.bytes();
     const std::size_t in_bytes = bytes * in_parts;
     const std::size_t out_bytes = bytes * out_parts;
-    const Places places{reduces_all ? 0 : bytes, windows_.find(call.in, in_bytes),
-                        windows_.find(call.out, out_bytes)};
+    Places places{in_parts > 1 ? bytes : 0, out_parts > 1 ? bytes : 0, {}, {}};
+    if (reads) {
+        places.in = windows_.find(call.in, in_bytes);
+    }
+    if (writes) {
+        places.out = windows_.find(call.out, out_bytes);
+    }
     // Memory in a window has two addresses, the caller's own and the window's.
     const bool one_window = places.in && places.out && places.in->window == places.out->window;
     const Span from{one_window ? places.in->offset : call.in, in_bytes};
     const Span to{one_window ? places.out->offset : call.out, out_bytes};
     // In place, the smaller buffer is this rank's part of the larger one.
-    const std::size_t own = places.part * static_cast<std::size_t>(rank());
-    const bool in_place =
-        from.begin + (in_bytes > bytes ? own : 0) == to.begin + (out_bytes > bytes ? own : 0);
+    const auto me = static_cast<std::size_t>(rank());
+    const bool in_place = from.begin + places.in_part * me == to.begin + places.out_part * me;
     if (check_ && places.in && places.in->by_callers_address) {
         places.in->require_same_memory(call.in, in_bytes);
     }
@@ -114,20 +130,20 @@ Communicator::Places Communicator::places_of(const Call& call) const {
             "input and output overlap, through two windows of the same memory: use the addresses "
             "of one window");
     }
-    if (!in_place && overlap(from, to)) {
+    if (reads && writes && !in_place && overlap(from, to)) {
         throw std::invalid_argument(
-            reduces_all
-                ? "input and output overlap: use one buffer or two separate ones"
-                : "input and output overlap: use two separate buffers, or this rank's part of the "
-                  "larger buffer as the smaller one");
+            row.has_parts()
+                ? "input and output overlap: use two separate buffers, or this rank's part of the "
+                  "larger buffer as the smaller one"
+                : "input and output overlap: use one buffer or two separate ones");
     }
     return places;
 }
 
 QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstream stream) const {
     const auto& [places, in_windows, plan] = checked;
-    const bool gathers = call.collective == Collective::kAllGather;
-    const Call moved = gathers ? call.as_integers() : call;
+    const CollectiveRow& row = row_of(call.collective);
+    const Call moved = row.reduces() ? call : call.as_integers();
     QueuedCall queued{{{Reduction(call.op, ranks(), is_signed_integer(moved.type)),
                         timeout_.timeout(), rank(), ranks()},
                        moved},
@@ -138,12 +154,16 @@ QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstre
                       {}};
     for (int p = 0; p < ranks() && plan.row->meets; ++p) {
         // Where rank p reads in this rank's input, and writes in this rank's output.
-        const std::size_t part = places.part * static_cast<std::size_t>(p);
-        const auto seen = [&](const std::optional<WindowPlace>& place, CUdeviceptr own) {
-            return place ? place->seen_by(p, rank()) : own;  // no peer uses `own`
+        const auto seen = [&](const std::optional<WindowPlace>& place, bool is_used,
+                              CUdeviceptr own, std::size_t part) {
+            return !is_used ? 0
+                   : place  ? place->seen_by(p, rank()) + part * static_cast<std::size_t>(p)
+                   : row.has_root() && p != rank() ? 0
+                                                   : own + part * static_cast<std::size_t>(p);
         };
-        queued.seen[p] = {seen(places.in, call.in) + (gathers ? 0 : part),
-                          seen(places.out, call.out) + (gathers ? part : 0)};
+        queued.seen[p] = {
+            seen(places.in, row.reads(rank(), call.root), call.in, places.in_part),
+            seen(places.out, row.writes(rank(), call.root), call.out, places.out_part)};
     }
     return queued;
 }
@@ -151,15 +171,14 @@ QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstre
 Communicator::Checked Communicator::check(const Call& call, CUstream stream,
                                           Algorithm asked) const {
     require_known(call.collective, call.type, call.op, asked);
-    if (call.collective > Collective::kAllGather) {
-        throw std::invalid_argument(
-            fmt::format("a communicator does not support {}", name_of(call.collective)));
+    const CollectiveRow& row = row_of(call.collective);
+    if (row.has_root() && (call.root < 0 || call.root >= ranks())) {
+        throw std::invalid_argument(fmt::format("root {} is none of {} ranks", call.root, ranks()));
     }
     const Places places = places_of(call);
-    // Whether peers can reach the buffers that they use.
-    const bool reachable =
-        call.count == 0 || ((places.in || call.collective == Collective::kAllGather) &&
-                            (places.out || call.collective == Collective::kReduceScatter));
+    // Whether peers can reach the buffers that all ranks use. The root alone knows of its own.
+    const bool reachable = call.count == 0 || ((places.in || row.from != Holders::kAll) &&
+                                               (places.out || row.to != Holders::kAll));
     const CallPlan plan = tuner_.plan(call, reachable, asked);
     require_turn(stream);
     plan.row->kernels->require_turn(*workspace_, stream);
@@ -192,14 +211,13 @@ Communicator::Checked Communicator::admit(const Call& call, CUstream stream, Alg
         if (also) {
             also();
         }
-        return check_
-                   ? fmt::format("{}{} x {}, {}, by {}, buffers {}",
-                                 call.collective == Collective::kAllReduce
-                                     ? ""
-                                     : fmt::format("{} of ", name_of(call.collective)),
-                                 call.count, name_of(call.type), name_of(call.op), name_of(asked),
-                                 checked.in_windows ? "in windows" : "in no windows")
-                   : std::string();
+        return check_ ? fmt::format(
+                            "{} of {} x {}, {}, by {}, buffers {}{}", name_of(call.collective),
+                            call.count, name_of(call.type), name_of(call.op), name_of(asked),
+                            checked.in_windows ? "in windows" : "in no windows",
+                            row_of(call.collective).has_root() ? fmt::format(", root {}", call.root)
+                                                               : "")
+                      : std::string();
     });
     return checked;
 }
@@ -222,9 +240,7 @@ void Communicator::queue_in_turn(CUstream stream, const std::function<void()>& q
 
 CallPlan Communicator::call(Call call, CUstream stream, Algorithm asked) {
     const CurrentContext current(rank_.gpu());
-    if (call.collective == Collective::kAllGather) {
-        call.op = ReduceOp::kSum;  // of one element: that element
-    }
+    call = without_unused(call);
     const Checked checked = admit(call, stream, asked);
     const CallPlan& plan = checked.plan;
     if (log::enabled(log::Level::kInfo)) {

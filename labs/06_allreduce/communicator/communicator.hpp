@@ -136,7 +136,20 @@ public:
         return call({{type, ReduceOp::kSum, Collective::kAllGather}, in, out, count}, stream,
                     asked);
     }
-    /// One of the three.
+    /// Queues a Broadcast: `out` gets the root's `in`, of `count` elements; other ranks' `in` is not
+    /// looked at. twoshot needs `out` in windows on all ranks.
+    CallPlan broadcast(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, int root,
+                       CUstream stream, Algorithm asked = Algorithm::kAuto) {
+        return call({{type, ReduceOp::kSum, Collective::kBroadcast, root}, in, out, count}, stream,
+                    asked);
+    }
+    /// Queues a Reduce: the root's `out` becomes the reduction of all ranks' `in`; other ranks'
+    /// `out` is not looked at. twoshot needs `in` in windows on all ranks.
+    CallPlan reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
+                    int root, CUstream stream, Algorithm asked = Algorithm::kAuto) {
+        return call({{type, op, Collective::kReduce, root}, in, out, count}, stream, asked);
+    }
+    /// Any of these.
     CallPlan call(Call call, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
     /// Whether call() may wait on the host until other ranks make it, too, or would refuse it, so
@@ -229,7 +242,7 @@ private:
     /// Counts a call, and compares it if SYMM_CHECK=1. Throws a refusal. `check` throws what speaks
     /// against the call, and returns the text that all ranks must have alike.
     void admit(const std::function<std::string()>& check);
-    /// The same for one of the three collectives.
+    /// The same for a collective of the table.
     Checked admit(const Call& call, CUstream stream, Algorithm asked,
                   const std::function<void()>& also = {});
     /// Calls `queue` after the last call's work. If it throws, the ranks cannot go on.

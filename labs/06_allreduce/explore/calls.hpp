@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Calls of an AllReduce, or of one half of it, in a scene: inputs, and the check of the outputs.
+/// Calls of a collective in a scene: inputs, and the check of the outputs.
 
 #include <cuda.h>
 #include <fmt/core.h>
@@ -31,6 +31,9 @@ T input(int rank, unsigned call, std::size_t i) {
 /// After the last element of an output.
 template <class T>
 constexpr T kAfter = 7777;
+/// In an output that is not written.
+template <class T>
+constexpr T kBefore = 8888;
 
 template <class T>
 T* elements(CUdeviceptr address) {
@@ -43,13 +46,16 @@ CUdeviceptr buffer(Scene& scene, const std::string& name, int rank) {
     return reinterpret_cast<CUdeviceptr>(scene.allocate<T>(kMostElements, name, rank));
 }
 
+/// Of a Broadcast or a Reduce.
+constexpr int kRoot = 1;
+
 /// A rank's call for a kernel, of sums. Its count is set call by call.
 template <class T>
 KernelCall kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
                        const simt::Timeout& timeout) {
     const DataType type = std::is_integral_v<T> ? DataType::kUint32 : DataType::kFloat;
     return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
-            {{type, ReduceOp::kSum, collective}, mine.in, mine.out, 0}};
+            {{type, ReduceOp::kSum, collective, kRoot}, mine.in, mine.out, 0}};
 }
 
 struct Ranks {
@@ -70,6 +76,7 @@ struct Other {
     unsigned slots = 2;                   ///< Of a mailbox, for each sender.
     std::size_t at_once = kMostElements;  ///< A larger call is made in pieces.
     bool unaligned = false;               ///< Rank 1's buffers.
+    std::size_t all_reduced = 0;          ///< A call of so many elements is an AllReduce.
 };
 
 /// The ranks' calls with `counts[c]` elements, of each part if there are parts, one after another.
@@ -79,10 +86,13 @@ struct Calls {
     Other other = {};
     Collective collective = Collective::kAllReduce;
 
-    std::size_t parts_in() const {
-        return collective == Collective::kReduceScatter ? who.ranks : 1;
+    std::size_t parts_in() const { return row_of(collective).in_has_parts() ? who.ranks : 1; }
+    std::size_t parts_out() const { return row_of(collective).out_has_parts() ? who.ranks : 1; }
+
+    /// What call c is.
+    const CollectiveRow& row(unsigned c) const {
+        return row_of(counts[c] == other.all_reduced ? Collective::kAllReduce : collective);
     }
-    std::size_t parts_out() const { return collective == Collective::kAllGather ? who.ranks : 1; }
 
     template <class T>
     T in(int rank, unsigned c, std::size_t i) const {
@@ -93,8 +103,14 @@ struct Calls {
     /// Element i of `rank`'s output of call c.
     template <class T>
     T result(int rank, unsigned c, std::size_t i) const {
-        if (collective == Collective::kAllGather) {
+        if (row(c).from == Holders::kRoot) {
+            return in<T>(kRoot, c, i);
+        }
+        if (row(c).from == Holders::kOwner) {
             return in<T>(static_cast<int>(i / counts[c]), c, i % counts[c]);
+        }
+        if (!row(c).writes(rank, kRoot)) {
+            return other.in_place ? in<T>(rank, c, i) : kBefore<T>;
         }
         const std::size_t at = i + (parts_in() > 1 ? rank * counts[c] : 0);
         T sum = in<T>(0, c, at);
@@ -122,6 +138,10 @@ void make_calls(
         if (first && !explore::gave_up(timeout)) {
             for (std::size_t i = 0; i < count * calls.parts_in(); ++i) {
                 elements<T>(in)[i] = calls.in<T>(rank, c, i);
+            }
+            const bool writes = calls.row(c).writes(rank, kRoot);
+            for (std::size_t i = 0; i < count && in != out && !writes; ++i) {
+                elements<T>(out)[i] = kBefore<T>;
             }
             if (c == 0) {
                 after(c) = kAfter<T>;

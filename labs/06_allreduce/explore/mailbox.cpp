@@ -66,6 +66,10 @@ void through_mailbox(Scene& scene, Calls calls) {
         }
         launch_calls<T>(scene, calls, 0, rank, in, out, timeout,
                         [=](const ThreadBlock& block, std::size_t count) {
+                            if (count == calls.other.all_reduced) {
+                                OneShot<T, kMost>{{basic, call, {{}, in, out, count}}}(block);
+                                return;
+                            }
                             Call whole = basic;
                             whole.count = count;
                             const std::size_t at_once = calls.other.at_once;
@@ -93,6 +97,9 @@ int main(int argc, char** argv) {
         scenes_of(through_mailbox<ReduceScatterPackets, Word, Collective::kReduceScatter>);
     const auto all_gather =
         scenes_of(through_mailbox<AllGatherPackets, Word, Collective::kAllGather>);
+    const auto broadcast =
+        scenes_of(through_mailbox<BroadcastPackets, Word, Collective::kBroadcast>);
+    const auto reduce = scenes_of(through_mailbox<ReducePackets, Word, Collective::kReduce>);
     return explore::explore_main(
         argc, argv,
         {
@@ -143,9 +150,20 @@ int main(int argc, char** argv) {
             {"all_gather/packets/2x1/pieces", all_gather({{2}, {4, 3}, {.at_once = 2}})},
             {"all_gather/packets/2x2", all_gather({{2, 2}, {4, 4, 4}})},
             {"all_gather/packets/3x1", all_gather({{3}, {2, 2, 2}})},
+            {"broadcast/packets/2x1", broadcast({{2}, {1, 4, 3, 4}})},
+            {"broadcast/packets/2x1/in_place", broadcast({{2}, {4, 4}, {.in_place = true}})},
+            {"broadcast/packets/2x2", broadcast({{2, 2}, {4, 4, 4}})},
+            {"broadcast/packets/3x1", broadcast({{3}, {4, 2, 4}})},
+            {"reduce/packets/2x1", reduce({{2}, {1, 4, 3, 4}})},
+            {"reduce/packets/2x2", reduce({{2, 2}, {4, 4, 4}})},
+            {"reduce/packets/3x1", reduce({{3}, {4, 2, 4}})},
             {"clear/one_shot/2x1", one_shot({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
             {"clear/reduce_scatter/2x1",
              reduce_scatter({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
             {"clear/all_gather/2x1", all_gather({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
+            {"clear/broadcast/2x1",
+             broadcast({{2}, {4, 4, 4, 4, 3, 3}, {.old_packets = true, .all_reduced = 3}})},
+            {"clear/reduce/2x1",
+             reduce({{2}, {4, 4, 4, 4, 3, 3}, {.old_packets = true, .all_reduced = 3}})},
         });
 }

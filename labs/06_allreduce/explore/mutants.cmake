@@ -99,6 +99,17 @@ symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "has giv
 symm_explored_mutant(06 half_stale_flags clear/all_gather/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[            clear_unused(block, used);]] NEW "")
+# A call with a root: nobody says that it is there; slots that only some ranks use are never
+# cleared; the root's buffer is in no window, and a peer takes its part of address 0.
+symm_explored_mutant(06 root_runs_ahead broadcast/packets/2x1 "instead of|no thread can go on"
+  FILE labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp
+  OLD [[return i == 0 || (]] NEW [[return (]])
+symm_explored_mutant(06 roots_slots_not_cleared clear/broadcast/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp
+  OLD [[is_sent(p, rank, 1) ? packets : 1]] NEW [[p < ranks ? packets : 1]])
+symm_explored_mutant(06_windows root_not_alone reduce/two_shot/2x1/alone "accesses address|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
+  OLD [[if (is_roots_alone(all)) {]] NEW [[if (false) {]])
 symm_explored_mutant(06_windows reduce_scatter_no_barrier reduce_scatter/two_shot/2x1
   "data race on r[01].in|instead of"
   FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp

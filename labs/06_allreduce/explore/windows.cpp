@@ -18,7 +18,22 @@ Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t coun
             mine.out + (calls.parts_out() > 1 ? part : 0)};
 }
 
-template <Collective kCollective>
+int one_of(Holders holders, int rank) {
+    return holders == Holders::kAll     ? TwoShotCall::kEvery
+           : holders == Holders::kOwner ? rank
+                                        : kRoot;
+}
+
+/// Rank p is not told of a buffer that the call does not use, nor of the root's in no window.
+template <bool kRootsWindow>
+void hide_unused(Buffers& seen, const CollectiveRow& row, int rank, int p) {
+    const bool is_seen = rank == kRoot && (kRootsWindow || p == rank);
+    seen.in = row.from != Holders::kRoot || is_seen ? seen.in : 0;
+    seen.out = row.to != Holders::kRoot || is_seen ? seen.out : 0;
+}
+
+/// `kRootsWindow`: the root's own buffer lies in a window.
+template <Collective kCollective, bool kRootsWindow = true>
 void two_shots(Scene& scene, Calls calls) {
     const Ranks& who = calls.who;
     calls.collective = kCollective;
@@ -36,7 +51,10 @@ void two_shots(Scene& scene, Calls calls) {
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
         const TwoShotCall call{kernel_call<float>(kCollective, mine, rank, who.ranks, timeout),
                                {meeting, rank, who.ranks, {}},
-                               {barrier, rank, who.ranks}};
+                               {barrier, rank, who.ranks},
+                               one_of(row_of(kCollective).from, rank),
+                               one_of(row_of(kCollective).to, rank),
+                               !row_of(kCollective).has_parts()};
         using Kernel = TwoShot<float, 4>;
         launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
                             [=](const ThreadBlock& block, std::size_t count) {
@@ -44,6 +62,8 @@ void two_shots(Scene& scene, Calls calls) {
                                 kernel.count = count;
                                 for (int p = 0; p < who.ranks; ++p) {
                                     kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
+                                    hide_unused<kRootsWindow>(kernel.rendezvous.mine[p],
+                                                              row_of(kCollective), rank, p);
                                 }
                                 const std::uint32_t* const epoch =
                                     &barrier.of(rank)->epoch[block.group_index()];
@@ -65,6 +85,10 @@ int main(int argc, char** argv) {
     const auto two_shot = scenes_of(two_shots<Collective::kAllReduce>);
     const auto reduce_scatter = scenes_of(two_shots<Collective::kReduceScatter>);
     const auto all_gather = scenes_of(two_shots<Collective::kAllGather>);
+    const auto broadcast = scenes_of(two_shots<Collective::kBroadcast>);
+    const auto broadcast_alone = scenes_of(two_shots<Collective::kBroadcast, false>);
+    const auto reduce = scenes_of(two_shots<Collective::kReduce>);
+    const auto reduce_alone = scenes_of(two_shots<Collective::kReduce, false>);
     return explore::explore_main(
         argc, argv,
         {
@@ -86,5 +110,17 @@ int main(int argc, char** argv) {
             {"all_gather/two_shot/2x1", all_gather({{2}, {4, 8}})},
             {"all_gather/two_shot/2x2", all_gather({{2, 2}, {8, 8}})},
             {"all_gather/two_shot/3x1", all_gather({{3}, {4, 4}})},
+            {"broadcast/two_shot/2x1", broadcast({{2}, {8, 9}})},
+            {"broadcast/two_shot/2x2", broadcast({{2, 2}, {16, 16}})},
+            {"broadcast/two_shot/3x1", broadcast({{3}, {12, 12}})},
+            {"broadcast/two_shot/2x1/alone", broadcast_alone({{2}, {8, 9}})},
+            {"broadcast/two_shot/3x1/alone", broadcast_alone({{3}, {4, 4}})},
+            {"reduce/two_shot/2x1", reduce({{2}, {8, 9}})},
+            {"reduce/two_shot/2x1/in_place", reduce({{2}, {8, 8}, {.in_place = true}})},
+            {"reduce/two_shot/2x2", reduce({{2, 2}, {16, 16}})},
+            {"reduce/two_shot/3x1", reduce({{3}, {12, 12}})},
+            {"reduce/two_shot/2x1/alone", reduce_alone({{2}, {8, 9}})},
+            {"reduce/two_shot/2x1/alone/unaligned",
+             reduce_alone({{2}, {9, 5}, {.unaligned = true}})},
         });
 }

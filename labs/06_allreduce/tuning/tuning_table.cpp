@@ -19,21 +19,28 @@ namespace {
 constexpr std::size_t kMostRows = 256;  // of 72 bytes each: the ranks exchange one text
 
 // H100s, H200s and NVSwitch: what `06_allreduce_tune --mode thread --bytes 1K:1G FILE` measures
-// with `--ranks 2`, 4 and 8. Rows of the halves: by the benchmark with SYMM_ALGO.
+// with `--ranks 2`, 4 and 8. Rows of other collectives: by the benchmark with SYMM_ALGO. Those with
+// a root are predictions.
 constexpr std::string_view kH200 = R"(
 ranks calls   oneshot sentinel push twoshot chunks
 2  floating         -    8M    -  16M  256M
 2  integer       512K     -    -  16M  256M
 2  reducescatter   1M     -    - 256M     -
 2  allgather       1M     -    - 512M     -
+2  broadcast     512K     -    -  all     -
+2  reduce        512K     -    -  all     -
 4  floating        1K  256K  16M    -  256M
 4  integer       256K     -    -   8M  256M
 4  reducescatter   1M     -    - 128M     -
 4  allgather       1M     -    -  16M  512M
+4  broadcast     256K     -    -  all     -
+4  reduce        256K     -    -  all     -
 8  floating         -  256K  16M    -  512M
 8  integer       128K     -    -  16M  512M
 8  reducescatter   1M     -    - 256M     -
 8  allgather       1M     -    -  16M  512M
+8  broadcast     256K     -    -  all     -
+8  reduce        256K     -    -  all     -
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
@@ -42,10 +49,14 @@ ranks calls   oneshot sentinel push twoshot chunks
 2   integer       512K    -     -   4M  16M
 2   reducescatter   4K    -     -  32M    -
 2   allgather       4K    -     -   4M  32M
+2   broadcast       4K    -     -  all    -
+2   reduce          4K    -     -  all    -
 16  floating       16K  64K  256K   4M  16M
 16  integer        64K    -     -   4M  16M
 16  reducescatter   8K    -     -  32M    -
 16  allgather       8K    -     -   4M  32M
+16  broadcast       8K    -     -  all    -
+16  reduce          8K    -     -  all    -
 )";
 
 std::string_view librarys_table() {
@@ -112,10 +123,10 @@ TuningRow parse_row(std::istringstream words, const std::vector<Algorithm>& colu
 }  // namespace
 
 CallKind kind_of(const Call& call) {
-    return call.collective == Collective::kReduceScatter ? CallKind::kReduceScatter
-           : call.collective == Collective::kAllGather   ? CallKind::kAllGather
-           : is_floating(call.type)                      ? CallKind::kFloating
-                                                         : CallKind::kInteger;
+    if (call.collective == Collective::kAllReduce) {
+        return is_floating(call.type) ? CallKind::kFloating : CallKind::kInteger;
+    }
+    return named<CallKind>("collective", name_of(call.collective));
 }
 
 bool kind_makes(CallKind kind, const AlgorithmRow& row) {

@@ -28,12 +28,14 @@
 
 namespace symm {
 
-/// Calls that share a row: AllReduces of floating types or of integers, and the two halves of one.
-enum class CallKind { kFloating, kInteger, kReduceScatter, kAllGather };
-inline constexpr std::array kCallKinds{CallKind::kFloating, CallKind::kInteger,
-                                       CallKind::kReduceScatter, CallKind::kAllGather};
+/// Calls that share a row: AllReduces of floating types or of integers, and the other collectives.
+enum class CallKind { kFloating, kInteger, kReduceScatter, kAllGather, kBroadcast, kReduce };
+inline constexpr std::array kCallKinds{CallKind::kFloating,      CallKind::kInteger,
+                                       CallKind::kReduceScatter, CallKind::kAllGather,
+                                       CallKind::kBroadcast,     CallKind::kReduce};
 constexpr auto names_of(CallKind) {
-    return names("CallKind", "floating", "integer", "reducescatter", "allgather");
+    return names("CallKind", "floating", "integer", "reducescatter", "allgather", "broadcast",
+                 "reduce");
 }
 CallKind kind_of(const Call& call);
 /// Whether the row's algorithm makes such calls.
@@ -68,7 +70,7 @@ public:
     static TuningTable from_environment();
     /// Reads the file; `origin` is named in errors. Throws UsageError.
     static TuningTable read(const std::string& path, const std::string& origin);
-    /// The same for a text. Rows of ReduceScatter and AllGather that it lacks are the library's.
+    /// The same for a text. Rows of other collectives that it lacks are the library's.
     static TuningTable parse(std::string_view text, std::string_view origin);
 
     std::string text() const;

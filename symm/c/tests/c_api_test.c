@@ -147,7 +147,24 @@ static void use(symm_comm* comm) {
         for (size_t r = 0; r < ranks; ++r) {
             expect(comm, out + r * kCount, kCount, 0, (int)r);
         }
+
+        for (int root = 0; root < (int)ranks; ++root) {
+            const int is_root = rank == root;
+            poison(comm, out, kCount);
+            OK(symm_broadcast(comm, is_root ? in : NULL, out, kCount, SYMM_FLOAT, root, stream));
+            OK(symm_comm_synchronize(comm, stream));
+            expect(comm, out, kCount, 0, root);
+            poison(comm, out, kCount);
+            OK(symm_reduce(comm, in, is_root ? out : NULL, kCount, SYMM_FLOAT, SYMM_SUM, root,
+                           stream));
+            OK(symm_comm_synchronize(comm, stream));
+            if (is_root) {
+                expect(comm, out, kCount, 0, -1);
+            }
+        }
     }
+    FAILS(symm_broadcast(comm, in, out, kCount, SYMM_FLOAT, (int)ranks, stream),
+          SYMM_ERROR_INVALID_ARGUMENT, "root");
     // In a stream that is not the communicator's: the calling thread's default stream.
     const symm_stream per_thread = (symm_stream)2;
     poison(comm, out, kCount);

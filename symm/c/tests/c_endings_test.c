@@ -220,6 +220,9 @@ static void uses(void) {
     FAILS(symm_reduce_scatter(comm, window, window, 1, SYMM_FLOAT, SYMM_SUM, stream), refused,
           kOfParent);
     FAILS(symm_all_gather(comm, window, window, 1, SYMM_FLOAT, stream), refused, kOfParent);
+    FAILS(symm_broadcast(comm, window, window, 1, SYMM_FLOAT, 0, stream), refused, kOfParent);
+    FAILS(symm_reduce(comm, window, window, 1, SYMM_FLOAT, SYMM_SUM, 0, stream), refused,
+          kOfParent);
     FAILS(symm_all_reduce_rms_norm(comm, window, window, window, window, 1, 512, SYMM_FLOAT, 0,
                                    stream),
           refused, kOfParent);

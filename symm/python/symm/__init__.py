@@ -1,4 +1,4 @@
-"""AllReduce, ReduceScatter and AllGather over symmetric memory: the interface of symm.h for Python.
+"""AllReduce and four more collectives over symmetric memory: the interface of symm.h for Python.
 
     with symm.Communicator.from_torch() as communicator:
         x = symm.empty((4096,), torch.float32)  # in a window, memory that all ranks can reach

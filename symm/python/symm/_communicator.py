@@ -148,6 +148,19 @@ class Communicator:
         return self._call(c.symm_all_gather, c.symm_all_gather_may_wait, x, out, 1, self.ranks,
                           (), stream)
 
+    def broadcast(self, x: Any, out: Any = None, root: int = 0, stream: Any = None) -> Any:
+        """Queues a Broadcast: `out` gets the `x` of rank `root`, of the same shape; that of other
+        ranks is not looked at. Without `out` in place. Otherwise as all_reduce()."""
+        return self._call(c.symm_broadcast, c.symm_broadcast_may_wait, x, x if out is None else out,
+                          1, 1, (self._root(root),), stream)
+
+    def reduce(self, x: Any, out: Any = None, op: str = "sum", root: int = 0,
+               stream: Any = None) -> Any:
+        """Queues a Reduce: the `out` of rank `root` becomes the reduction of all ranks' `x`; that
+        of other ranks is not written. Without `out` in place. Otherwise as all_reduce()."""
+        return self._call(c.symm_reduce, c.symm_reduce_may_wait, x, x if out is None else out, 1, 1,
+                          (_arguments.operation(op), self._root(root)), stream)
+
     def all_reduce_rms_norm(self, x: Any, residual: Any, weight: Any, out: Any,
                             epsilon: float = 1e-5, stream: Any = None) -> Any:
         """Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one
@@ -174,6 +187,9 @@ class Communicator:
              integer("hidden", shapes[1][0], 0, _UNSIGNED), self._type(arrays), epsilon),
             where.handle, arrays)
         return out
+
+    def _root(self, root: int) -> int:
+        return integer("root", root, 0, self.ranks - 1)
 
     def _call(self, function: Any, may_wait: Any, x: Any, out: Any, x_parts: int, out_parts: int,
               op: tuple, stream: Any) -> Any:

@@ -65,6 +65,10 @@ def _load() -> ctypes.CDLL:
              "reduce_scatter", "all_reduce_may_wait", "reduce_scatter_may_wait"),
             ([pointer, pointer, pointer, size, integer, pointer], "all_gather",
              "all_gather_may_wait"),
+            ([pointer, pointer, pointer, size, integer, integer, pointer], "broadcast",
+             "broadcast_may_wait"),
+            ([pointer, pointer, pointer, size, integer, integer, integer, pointer], "reduce",
+             "reduce_may_wait"),
             ([pointer] * 5 + [ctypes.c_uint, ctypes.c_uint, integer, ctypes.c_float, pointer],
              "all_reduce_rms_norm")):
         for name in names:

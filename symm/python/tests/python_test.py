@@ -78,6 +78,28 @@ class Calls(unittest.TestCase):
                 numpy.testing.assert_array_equal(x[0], values(0, (33,), "int32"))
         on_ranks(3, body)
 
+    def test_root(self):
+        def body(c):
+            for make in (c.empty, numpy.empty):
+                for root in range(c.ranks):
+                    x, out = make(33, "int32"), make(33, "int32")
+                    x[:], out[:] = values(c.rank, (33,), "int32"), -1
+                    self.assertIs(c.broadcast(x, out, root=root), out)
+                    c.synchronize()
+                    numpy.testing.assert_array_equal(out, values(root, (33,), "int32"))
+                    out[:] = -1
+                    c.reduce(x, out, op="min", root=root)
+                    c.synchronize()
+                    every = [values(r, (33,), "int32") for r in range(c.ranks)]
+                    expected = numpy.min(every, axis=0) if c.rank == root else -1
+                    numpy.testing.assert_array_equal(out, expected)
+                    c.broadcast(x, root=root)  # in place
+                    c.synchronize()
+                    numpy.testing.assert_array_equal(x, values(root, (33,), "int32"))
+            with self.assertRaisesRegex(ValueError, "root is 3: it must be 0 to 2"):
+                c.reduce(x, root=3)
+        on_ranks(3, body)
+
     def test_empty_is_of_this_threads_last_communicator(self):
         with self.assertRaisesRegex(ValueError, "this thread has no communicator"):
             symm.empty(3)

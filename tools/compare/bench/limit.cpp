@@ -25,8 +25,8 @@ double ring_rate(int ranks) {
 }  // namespace
 
 double Limit::call(std::size_t bytes, int ranks, Collective collective) const {
-    return packet +
-           static_cast<double>(bytes) * trips_of(collective) * (ranks - 1) / ranks / (rate * 1e3);
+    return packet + static_cast<double>(bytes) * row_of(collective).trips() * (ranks - 1) / ranks /
+                        (rate * 1e3);
 }
 
 std::optional<Limit> measure_limit(Rank& rank) {

@@ -15,7 +15,7 @@ namespace symm {
 void add_bench_options(CLI::App& app, BenchOptions& options) {
     constexpr int kMost = 100'000;  // calls, launches and turns
     ComparisonOptions& comparison = options.comparison;
-    auto& [type, op, collective] = comparison.arithmetic;
+    auto& [type, op, collective, root] = comparison.arithmetic;
     const auto add_size = [&](const char* name, std::size_t& bytes, const char* description) {
         add_bytes_option(app, name, bytes, description)
             ->check([](const std::string& text) {
@@ -29,8 +29,10 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
                                    "Factor from one size to the next (default 2; emulated 4)")
         ->default_str("");
     add_choice(app, "--collective", collective,
-               "Collective to measure; sizes are those of the larger buffer")
-        ->check(CLI::IsMember({"allreduce", "reducescatter", "allgather"}));
+               "Collective: allreduce, reducescatter, allgather, broadcast or reduce; sizes are "
+               "those of the larger buffer");
+    add_number_option(app, "-r,--root", root, 0, kMaxAllReduceRanks - 1,
+                      "The root's rank, of a broadcast or a reduce");
     add_choice(app, "-d,--datatype", type,
                "Type: float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64");
     add_choice(app, "-o,--op", op, "Operation: sum, prod, min, max or avg");
@@ -70,12 +72,15 @@ void BenchOptions::complete() {
     unless_given(step_factor, is_emulated() ? 4 : 2);
     unless_given(ranks, is_emulated() ? 2 : std::min(device_count(), kMaxRanksOnGpus));
     unless_given(comparison.rounds, is_emulated() ? 1 : 5);
+    if (comparison.arithmetic.root >= ranks) {
+        throw UsageError("--root {} is none of {} ranks", comparison.arithmetic.root, ranks);
+    }
     if (min_bytes > max_bytes) {
         throw UsageError("-b {} is more than -e {}", format_bytes(min_bytes),
                          format_bytes(max_bytes));
     }
     if (min_bytes < unit()) {
-        const bool has_parts = comparison.arithmetic.collective != Collective::kAllReduce;
+        const bool has_parts = comparison.arithmetic.parts(ranks) > 1;
         throw UsageError("-b {} is less than {} bytes, the size of one {}{}",
                          format_bytes(min_bytes), unit(), name_of(comparison.arithmetic.type),
                          has_parts ? " for each rank" : "");
@@ -95,7 +100,7 @@ std::vector<std::size_t> BenchOptions::sizes() const {
 }
 
 std::string BenchOptions::text() const {
-    const auto& [type, op, collective] = comparison.arithmetic;
+    const auto& [type, op, collective, root] = comparison.arithmetic;
     return fmt::format(
         "{}, {}, {}, {} to {} by x{}, {} calls per turn, {} warm-up calls, {}{}, checked",
         name_of(collective), name_of(type), name_of(op), format_bytes(min_bytes),

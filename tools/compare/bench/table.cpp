@@ -10,11 +10,13 @@ double rate(const BenchRow& row, double microseconds) {
     return static_cast<double>(row.bytes) / (microseconds * 1e3);
 }
 
-/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n, and half of that for
-/// a ReduceScatter or an AllGather.
+/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n, half of that for a
+/// ReduceScatter or an AllGather, and bytes/time for a collective with a root.
 double bus_bandwidth(const BenchRow& row, double microseconds) {
-    return rate(row, microseconds) * trips_of(row.arithmetic.collective) * (row.ranks - 1) /
-           row.ranks;
+    const CollectiveRow& collective = row_of(row.arithmetic.collective);
+    const double factor =
+        collective.has_root() ? 1.0 : collective.trips() * (row.ranks - 1.0) / row.ranks;
+    return rate(row, microseconds) * factor;
 }
 
 /// The format of nccl-tests: three digits or more.

@@ -38,6 +38,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"
@@ -156,10 +157,12 @@ public:
         Format::clear(slot(call_.rank, from, i, region));
     }
 
-    /// Ends the launch, which has used the first `used` slots of each peer: each thread calls it,
-    /// also after a wait has given up. If peers differ in that, pass `per_sender`, and clear() one
-    /// slot of each peer by the same rule (symm/collectives/all_to_all_kernel.hpp).
-    __host__ __device__ void end(const simt::ThreadBlock& block, std::size_t used) const {
+    /// Ends the launch, which has used the first `used` slots of each peer, or `used(p)` of peer p:
+    /// each thread calls it, also after a wait has given up. If not all threads know that, pass
+    /// `per_sender`, and clear() one slot of each peer by the same rule
+    /// (symm/collectives/all_to_all_kernel.hpp).
+    template <class Used>
+    __host__ __device__ void end(const simt::ThreadBlock& block, const Used& used) const {
         if constexpr (Format::kHasFlags) {
             static_assert(kRegions == 1);
             clear_unused(block, used);
@@ -190,13 +193,23 @@ private:
     }
 
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
-    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::size_t used) const {
+    template <class Used>
+    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, const Used& used) const {
         const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
         for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
              step += block.grid_size()) {
-            if (i >= used) {
-                Format::clear(slot(call_.rank, call_.peer(static_cast<int>(step)), i, 0));
+            const int p = call_.peer(static_cast<int>(step));
+            if (i >= used_of(used, p)) {
+                Format::clear(slot(call_.rank, p, i, 0));
             }
+        }
+    }
+    template <class Used>
+    __host__ __device__ static std::size_t used_of(const Used& used, [[maybe_unused]] int p) {
+        if constexpr (std::is_invocable_v<Used, int>) {
+            return used(p);
+        } else {
+            return used;
         }
     }
 

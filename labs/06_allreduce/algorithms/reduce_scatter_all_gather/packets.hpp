@@ -1,22 +1,25 @@
 #pragma once
 /// \file
-/// ReduceScatter and AllGather by packets, for small calls and for memory outside of windows.
+/// The other collectives by packets, for small calls and for memory outside of windows.
 ///
-/// Both are one shot (one_shot.hpp) with other addresses. Rank r's part of the larger buffer begins
-/// `r * stride` elements after its start. Thread i of rank r:
+/// All are one shot (one_shot.hpp) with other addresses. Rank r's part of a buffer with parts
+/// begins `r * stride` elements after its start. Thread i of rank r:
 ///
-/// | does                            | ReduceScatter                  | AllGather                      |
-/// |---------------------------------|--------------------------------|--------------------------------|
-/// | sends packet i to each peer p   | of part p of `in`              | of `in`                        |
-/// | polls for all peers' packets i  | in its own slots               | the same                       |
-/// | stores                          | the reduction of all ranks' packets, in their order, to `out` | each rank p's packet to part p of `out` |
+/// | collective    | sends packet i                  | to          | polls for    | and stores to `out` |
+/// |---------------|---------------------------------|-------------|--------------|---------------------|
+/// | ReduceScatter | of part p of `in`               | each peer p | all peers'   | the reduction of all ranks' packets, in their order |
+/// | AllGather     | of `in`                         | all peers   | all peers'   | rank p's packet, in part p |
+/// | Broadcast     | of `in`, if it is the root      | all peers   | the root's   | the root's packet   |
+/// | Reduce        | of `in`                         | the root    | all peers', at the root | at the root, the reduction |
 ///
+/// - The first packet goes from each rank to each other in a Broadcast and a Reduce, too, if only to
+///   say that it is there. That is what the proof in mailbox.hpp needs.
 /// - Orders, no deadlock, and why the next call cannot overtake this one: as in one shot, whose
-///   mailbox they share. The three may follow each other.
+///   mailbox they share. All may follow each other.
 /// - In place, `out` is part r of `in`, or `in` is part r of `out`: packet i of that part is loaded
 ///   and stored by one thread, in this order.
 ///
-/// Explored: `./lab explore reduce_scatter/packets` and `all_gather/packets`.
+/// Explored: `./lab explore packets`.
 /// Source: NCCL's src/device/symmetric/all_gather.cuh and reduce_scatter.cuh (LL).
 
 #include <cstddef>
@@ -25,10 +28,11 @@
 
 namespace symm {
 
-template <class T, int kMost, bool kReduces>
-struct PartsByPackets : MailboxCall {
+template <class T, int kMost, Collective kCollective>
+struct OtherShots : MailboxCall {
     using Format = Packets;
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
+    static constexpr CollectiveRow kRow = row_of(kCollective);
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         MailboxSession<Format, kMost> mailbox(block, *this);
@@ -38,40 +42,59 @@ struct PartsByPackets : MailboxCall {
             const simt::Pack8 own = load_for(rank, i);
             for (int step = 1; step < ranks; ++step) {
                 const int p = peer(step);
-                mailbox.send(p, i, kReduces ? load_for(p, i) : own);
+                if (is_sent(rank, p, i)) {
+                    mailbox.send(p, i, kRow.in_has_parts() ? load_for(p, i) : own);
+                }
+            }
+            unsigned senders = 0;
+            for (int p = 0; p < ranks; ++p) {
+                senders |= p != rank && is_sent(p, rank, i) ? 1U << p : 0;
             }
             simt::Pack8 data[kMost];
             fill_with(data, own);
-            if (!mailbox.receive(peers(), i, data)) {
+            if (!mailbox.receive(senders, i, data)) {
                 break;
             }
-            store_all(i, data);
+            store(i, data);
         }
-        mailbox.end(block, packets);
+        mailbox.end(block, [&](int p) { return is_sent(p, rank, 1) ? packets : 1; });
     }
 
 private:
+    /// Whether packet i goes from one rank to the other. The first one always does.
+    __host__ __device__ bool is_sent(int from, int to, std::size_t i) const {
+        return i == 0 || ((kRow.from != Holders::kRoot || from == root) &&
+                          (kRow.to != Holders::kRoot || to == root));
+    }
+
     __host__ __device__ std::size_t part_begin_of(int p) const {
         return static_cast<std::size_t>(p) * stride;
     }
 
-    /// Packet i for rank p.
+    /// Packet i for rank p. Zeros on a rank whose input does not count.
     __host__ __device__ simt::Pack8 load_for(int p, std::size_t i) const {
+        if (kRow.from == Holders::kRoot && rank != root) {
+            return {0};
+        }
         const std::size_t at = i * kPerPacket;
-        const T* const from = reinterpret_cast<const T*>(in) + (kReduces ? part_begin_of(p) : 0);
+        const T* const from =
+            reinterpret_cast<const T*>(in) + (kRow.in_has_parts() ? part_begin_of(p) : 0);
         return load_elements<simt::Pack8>(from + at, count - at);
     }
 
-    __host__ __device__ void store_all(std::size_t i, const simt::Pack8 (&data)[kMost]) const {
+    __host__ __device__ void store(std::size_t i, const simt::Pack8 (&data)[kMost]) const {
         const std::size_t at = i * kPerPacket;
         T* const to = reinterpret_cast<T*>(out) + at;
-        if constexpr (kReduces) {
-            store_elements(to, reduction.reduce<T>(data, ranks), count - at);
+        if constexpr (kRow.reduces()) {
+            if (kRow.to != Holders::kRoot || rank == root) {
+                store_elements(to, reduction.reduce<T>(data, ranks), count - at);
+            }
         } else {
             SYMM_UNROLL
             for (int p = 0; p < kMost; ++p) {
-                if (p < ranks) {
-                    store_elements(to + part_begin_of(p), data[p], count - at);
+                if (p < ranks && (kRow.out_has_parts() || p == root)) {
+                    store_elements(to + (kRow.out_has_parts() ? part_begin_of(p) : 0), data[p],
+                                   count - at);
                 }
             }
         }
@@ -80,8 +103,12 @@ private:
 
 /// The kernels, for at most kMost ranks.
 template <class T, int kMost>
-using ReduceScatterPackets = PartsByPackets<T, kMost, true>;
+using ReduceScatterPackets = OtherShots<T, kMost, Collective::kReduceScatter>;
 template <class T, int kMost>
-using AllGatherPackets = PartsByPackets<T, kMost, false>;
+using AllGatherPackets = OtherShots<T, kMost, Collective::kAllGather>;
+template <class T, int kMost>
+using BroadcastPackets = OtherShots<T, kMost, Collective::kBroadcast>;
+template <class T, int kMost>
+using ReducePackets = OtherShots<T, kMost, Collective::kReduce>;
 
 }  // namespace symm

@@ -10,6 +10,12 @@ constexpr auto kScatter = []<class T, int kMost>(const MailboxCall& call) {
 constexpr auto kGather = []<class T, int kMost>(const MailboxCall& call) {
     return AllGatherPackets<T, kMost>{call};
 };
+constexpr auto kBroadcast = []<class T, int kMost>(const MailboxCall& call) {
+    return BroadcastPackets<T, kMost>{call};
+};
+constexpr auto kReduce = []<class T, int kMost>(const MailboxCall& call) {
+    return ReducePackets<T, kMost>{call};
+};
 
 }  // namespace
 
@@ -17,5 +23,9 @@ extern const AlgorithmKernels kReduceScatterPacketsKernels =
     MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kAll, kScatter>::kEntry;
 extern const AlgorithmKernels kAllGatherPacketsKernels =
     MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kIntegers, kGather>::kEntry;
+extern const AlgorithmKernels kBroadcastPacketsKernels =
+    MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kIntegers, kBroadcast>::kEntry;
+extern const AlgorithmKernels kReducePacketsKernels =
+    MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kAll, kReduce>::kEntry;
 
 }  // namespace symm

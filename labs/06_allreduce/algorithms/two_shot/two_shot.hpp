@@ -37,12 +37,26 @@
 
 namespace symm {
 
-/// Parameters of a call's kernel, for any type. A ReduceScatter or an AllGather is one of the two
-/// shots: a kernel with one target or one source, where each rank is told the address of its part
+/// Parameters of a call's kernel, for any type. The other collectives have one source or one target
 /// (reduce_scatter_all_gather/README.md).
 struct TwoShotCall : KernelCall {
+    static constexpr int kEvery = -1;
+
     Rendezvous rendezvous;
     BarrierView barrier;
+    int source = kEvery;  ///< The only rank whose input counts.
+    int target = kEvery;  ///< The only rank whose output is written.
+    bool divides = true;  ///< Into a part for each rank. Else `all` points to this rank's part.
+
+    /// Whether the root's buffer lies in no window: peers are told that it is at 0. Then the root
+    /// moves everything.
+    __host__ __device__ bool is_roots_alone(const Buffers* all) const {
+        if (!divides || (source == kEvery && target == kEvery)) {
+            return false;
+        }
+        const Buffers& roots = rank == root ? rendezvous.mine[rank == 0 ? 1 : 0] : all[root];
+        return (source != kEvery ? roots.in : roots.out) == 0;
+    }
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
@@ -78,19 +92,22 @@ struct TwoShot : TwoShotCall {
     __host__ __device__ void reduce_part(const simt::ThreadBlock& block, const Buffers* all,
                                          std::size_t begin, std::size_t total) const {
         PackReducer<T, Pack, kMost, kMost> reducer;
-        reducer.sources = collective == Collective::kAllGather ? 1 : ranks;
-        reducer.targets = collective == Collective::kReduceScatter ? 1 : ranks;
+        reducer.sources = source == kEvery ? ranks : 1;
+        reducer.targets = target == kEvery ? ranks : 1;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            const int source = p < ranks && collective != Collective::kAllGather ? p : rank;
+            const int from = source != kEvery ? source : p < ranks ? p : rank;
             // In this rank's order, so that not all ranks write to the same one at once.
-            const int target = p < ranks ? (rank + p) % ranks : rank;
-            reducer.source[p] = reinterpret_cast<const Pack*>(all[source].in) + begin;
-            reducer.target[p] = reinterpret_cast<Pack*>(all[target].out) + begin;
+            const int to = target != kEvery ? target : p < ranks ? (rank + p) % ranks : rank;
+            reducer.source[p] = reinterpret_cast<const Pack*>(all[from].in) + begin;
+            reducer.target[p] = reinterpret_cast<Pack*>(all[to].out) + begin;
         }
-        const bool has_parts = collective == Collective::kAllReduce;  // else `all` points to a part
-        reducer(block, has_parts ? part_begin(total, rank, ranks) : 0,
-                has_parts ? part_begin(total, rank + 1, ranks) : total, reduction);
+        if (is_roots_alone(all)) {
+            reducer(block, 0, rank == root ? total : 0, reduction);
+        } else {
+            reducer(block, divides ? part_begin(total, rank, ranks) : 0,
+                    divides ? part_begin(total, rank + 1, ranks) : total, reduction);
+        }
     }
 };
 

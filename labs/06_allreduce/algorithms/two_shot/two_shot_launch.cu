@@ -5,7 +5,18 @@ namespace symm {
 
 TwoShotCall two_shot_call(const Workspace& workspace, const QueuedCall& call) {
     const auto inboxes = workspace.at<RendezvousMemory>(Algorithm::kTwoShot);
-    TwoShotCall two_shots{call, {inboxes, call.rank, call.ranks, {}}, workspace.barrier()};
+    const CollectiveRow& row = row_of(call.collective);
+    const auto one_of = [&](Holders holders) {
+        return holders == Holders::kAll     ? TwoShotCall::kEvery
+               : holders == Holders::kOwner ? call.rank
+                                            : call.root;
+    };
+    TwoShotCall two_shots{call,
+                          {inboxes, call.rank, call.ranks, {}},
+                          workspace.barrier(),
+                          one_of(row.from),
+                          one_of(row.to),
+                          !row.has_parts()};
     std::copy_n(call.seen, call.ranks, two_shots.rendezvous.mine);
     return two_shots;
 }

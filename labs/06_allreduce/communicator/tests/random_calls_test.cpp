@@ -45,7 +45,8 @@ public:
         constexpr std::size_t kMostShift = 17;
         constexpr std::size_t kMostByPackets = std::size_t{1} << 20;
         Drawn drawn{};
-        drawn.arithmetic = {one_of(kDataTypes), one_of(kReduceOps), one_of(kCollectives)};
+        drawn.arithmetic = {one_of(kDataTypes), one_of(kReduceOps), one_of(kCollectives),
+                            static_cast<int>(below(static_cast<std::size_t>(ranks)))};
         std::vector<Algorithm> algorithms = algorithms_of(ranks, drawn.arithmetic);
         algorithms.push_back(Algorithm::kAuto);
         drawn.algorithm = one_of(algorithms);

@@ -217,7 +217,7 @@ TEST(Communicator, NamesCallsThatDiffer) {
     };
     const VariableInForce check("SYMM_CHECK", "1");
     for (const Difference& other :
-         {Difference{99, {}, true, "rank 1 makes call 2: 99 x float"},
+         {Difference{99, {}, true, "rank 1 makes call 2: allreduce of 99 x float"},
           Difference{100, {DataType::kInt32}, true, "100 x int32, sum"},
           Difference{100, {DataType::kFloat, ReduceOp::kMax}, true, "100 x float, max"},
           Difference{100,
@@ -238,7 +238,7 @@ TEST(Communicator, NamesCallsThatDiffer) {
             EXPECT_THAT(
                 [&] { call(side.rank.rank() == 1 ? other : same); },
                 ::testing::ThrowsMessage<std::invalid_argument>(::testing::AllOf(
-                    HasSubstr(other.told), HasSubstr("rank 0 makes call 2: 100 x float, sum"))));
+                    HasSubstr(other.told), HasSubstr("rank 0 makes call 2: allreduce of 100 x float, sum"))));
             call(same);  // nothing was queued, so the communicator can still be used
         });
     }

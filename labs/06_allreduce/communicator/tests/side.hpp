@@ -17,7 +17,8 @@
 namespace symm {
 
 inline constexpr std::array kCollectives{Collective::kAllReduce, Collective::kReduceScatter,
-                                         Collective::kAllGather};
+                                         Collective::kAllGather, Collective::kBroadcast,
+                                         Collective::kReduce};
 
 /// A limit that is over soon, and that a call of all ranks stays below, also where many tests share
 /// two cores.

@@ -15,6 +15,8 @@ struct AlgorithmKernels {};  // the tuner runs none
 extern const AlgorithmKernels kOneShotKernels{};
 extern const AlgorithmKernels kReduceScatterPacketsKernels{};
 extern const AlgorithmKernels kAllGatherPacketsKernels{};
+extern const AlgorithmKernels kBroadcastPacketsKernels{};
+extern const AlgorithmKernels kReducePacketsKernels{};
 extern const AlgorithmKernels kSentinelKernels{};
 extern const AlgorithmKernels kPushKernels{};
 extern const AlgorithmKernels kTwoShotKernels{};

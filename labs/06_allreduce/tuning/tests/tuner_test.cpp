@@ -82,7 +82,7 @@ TEST(TuningTable, SaysWhatIsWrong) {
     EXPECT_EQ(told("ranks calls copy"), "a file, line 1: there is no column `copy`");
     EXPECT_EQ(row("\n2 float 1K 1M - 1G 1G"),
               "a file, line 3: a row starts with the number of ranks, then floating, integer, "
-              "reducescatter, allgather");
+              "reducescatter, allgather, broadcast, reduce");
     EXPECT_EQ(row("2 integer 1K 1M - 1G 1G"),
               "a file, line 2: sentinel has no integer calls: write `-`");
     EXPECT_EQ(row("2 integer 1K - - 1G 1G 2G"), "a file, line 2: there is no column for `2G`");
