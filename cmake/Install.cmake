@@ -39,7 +39,7 @@ function(symm_install target)
   get_property(others GLOBAL PROPERTY SYMM_INSTALLED)  # which install themselves
   add_custom_target(symm_installed DEPENDS ${targets} ${others})
   install(TARGETS ${targets} EXPORT symm ARCHIVE DESTINATION lib/symm)
-  set(headers symm nodes kernel launch)
+  set(headers symm nodes kernel launch algorithm)
   list(TRANSFORM headers REPLACE ".+" "symm/include/symm/\\0.hpp")
   symm_install_headers(HEADERS ${headers})
   include(CMakePackageConfigHelpers)

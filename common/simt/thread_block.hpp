@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <nv/target>
-#include <vector>
 
 namespace symm::simt {
 
@@ -34,11 +33,11 @@ public:
     /// Waits until `threads` threads have called it for this number.
     virtual void sync_named(unsigned number, unsigned threads) = 0;
 
-    dim3 group_index{};                   ///< Which block of the grid this is.
-    dim3 grid_dim{1, 1, 1};               ///< Blocks in the grid.
-    unsigned size = 1;                    ///< Threads in the block.
-    void* shared = nullptr;               ///< The block's dynamic shared memory.
-    std::vector<std::uint64_t> exchange;  ///< A value per thread, for shuffles and votes.
+    dim3 group_index{};                 ///< Which block of the grid this is.
+    dim3 grid_dim{1, 1, 1};             ///< Blocks in the grid.
+    unsigned size = 1;                  ///< Threads in the block.
+    void* shared = nullptr;             ///< The block's dynamic shared memory.
+    std::uint64_t* exchange = nullptr;  ///< A value per thread, for shuffles and votes.
 
 protected:
     ~HostBlock() = default;

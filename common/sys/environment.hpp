@@ -46,9 +46,11 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_THREADS", Number{0, 512}, "0"},
     {"SYMM_MAX_BLOCKS", Number{0, 1024}, "0"},
     {"SYMM_CHECK", Number{0, 1}, "0"},
+    {"SYMM_ALGORITHMS", Text{"a shared object with algorithms of your own"}, ""},
     {"SYMM_TUNING", Text{"a file written by `06_allreduce_tune`"}, ""},
     {"SYMM_NCCL_LIB", Text{"a file"}, ""},
     {"SYMM_NCCL", Number{0, 1}, "1"},
+    {"SYMM_NCCL_COLLECTIVES", OneOf{{"allreduce", "all"}}, "allreduce"},
     {"SYMM_NCCL_STATS", Number{0, 1}, "0"},
     {"SYMM_NCCL_MOST", Bytes{}, ""},
 

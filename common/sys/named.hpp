@@ -33,6 +33,17 @@ concept Named = requires(Enum value) {
 template <Named Enum>
 inline constexpr auto kNamesOf = names_of(Enum{});
 
+/// The names that there are now. An enumeration may get more when the program runs: then
+/// `std::span<const std::string_view> all_names(Enum)` beside it has all.
+template <Named Enum>
+std::span<const std::string_view> names_now() {
+    if constexpr (requires { all_names(Enum{}); }) {
+        return all_names(Enum{});
+    } else {
+        return kNamesOf<Enum>.values;
+    }
+}
+
 /// The position of a name. Throws UsageError for another: `--op mean: choose one of sum, prod`.
 std::size_t find_name(std::span<const std::string_view> names, std::string_view option,
                       std::string_view name);
@@ -43,13 +54,13 @@ std::string_view name_at(std::span<const std::string_view> names, std::string_vi
 /// The value with this name. Throws as find_name().
 template <Named Enum>
 Enum named(std::string_view option, std::string_view name) {
-    return static_cast<Enum>(find_name(kNamesOf<Enum>.values, option, name));
+    return static_cast<Enum>(find_name(names_now<Enum>(), option, name));
 }
 
 /// The value's name. Throws as name_at().
 template <Named Enum>
 std::string_view name_of(Enum value) {
-    return name_at(kNamesOf<Enum>.values, kNamesOf<Enum>.kind, static_cast<std::int64_t>(value));
+    return name_at(names_now<Enum>(), kNamesOf<Enum>.kind, static_cast<std::int64_t>(value));
 }
 
 /// Throws std::invalid_argument for a number that is no value of its enumeration.

@@ -13,6 +13,7 @@
 #include "common/sys/environment.hpp"
 #include "common/sys/process.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
+#include "labs/06_allreduce/algorithms/loaded/loaded.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/memory_budget.hpp"
 #include "symm/nodes/node_calls.hpp"
@@ -95,11 +96,11 @@ void require_possible(const Options& options) {
                                  ? TunerOverrides::from_environment().algorithm
                                  : options.algorithm;
     const AlgorithmRow* row = find_row(collective, wanted);
-    if (row == nullptr && wanted != Algorithm::kAuto) {
+    if (row == nullptr && options.algorithm != Algorithm::kAuto) {
         throw UsageError("--collective {} supports {}, not {}", name_of(collective),
                          alternatives(collective), name_of(wanted));
     }
-    if (row != nullptr && row->floating_only && !is_floating(type)) {
+    if (row != nullptr && row->needs.floating_only && !is_floating(type)) {
         throw UsageError("--dtype {}: integers have no sentinel", name_of(type));
     }
     if (options.sizes.first % size_of(type) != 0) {
@@ -132,6 +133,7 @@ int main(int argc, char** argv) {
         "06_allreduce");
     Options options;
     std::string bytes = "1M";
+    app.preparse_callback([](std::size_t) { load_algorithms(); });  // names for --algo
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
     auto* bytes_option =
         app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1G")

@@ -40,6 +40,7 @@ struct Outcome {
     int met;  ///< 0: it failed before it met the others, who then fail because of that.
     int multicast;
     std::size_t most;  ///< SYMM_NCCL_MOST; 0: it is not set.
+    int all;           ///< SYMM_NCCL_COLLECTIVES=all.
     char why[200];
 };
 
@@ -66,6 +67,45 @@ std::size_t most_bytes(const std::array<Outcome, kMostRanks>& all, int ranks) {
                             : std::numeric_limits<std::size_t>::max();
 }
 
+/// The call by symm.h.
+symm_result queue(symm_comm* comm, const CollectiveCall& call) {
+    const auto type = static_cast<symm_type>(call.type);
+    const auto op = static_cast<symm_op>(call.op);
+    const auto& [collective, in, out, count, t, o, root, stream] = call;
+    switch (collective) {
+        case Collective::kReduceScatter:
+            return symm_reduce_scatter(comm, in, out, count, type, op, stream);
+        case Collective::kAllGather:
+            return symm_all_gather(comm, in, out, count, type, stream);
+        case Collective::kBroadcast:
+            return symm_broadcast(comm, in, out, count, type, root, stream);
+        case Collective::kReduce:
+            return symm_reduce(comm, in, out, count, type, op, root, stream);
+        case Collective::kAllReduce:
+            break;
+    }
+    return symm_all_reduce(comm, in, out, count, type, op, stream);
+}
+
+bool waits(symm_comm* comm, const CollectiveCall& call) {
+    const auto type = static_cast<symm_type>(call.type);
+    const auto op = static_cast<symm_op>(call.op);
+    const auto& [collective, in, out, count, t, o, root, stream] = call;
+    switch (collective) {
+        case Collective::kReduceScatter:
+            return symm_reduce_scatter_may_wait(comm, in, out, count, type, op, stream) != 0;
+        case Collective::kAllGather:
+            return symm_all_gather_may_wait(comm, in, out, count, type, stream) != 0;
+        case Collective::kBroadcast:
+            return symm_broadcast_may_wait(comm, in, out, count, type, root, stream) != 0;
+        case Collective::kReduce:
+            return symm_reduce_may_wait(comm, in, out, count, type, op, root, stream) != 0;
+        case Collective::kAllReduce:
+            break;
+    }
+    return symm_all_reduce_may_wait(comm, in, out, count, type, op, stream) != 0;
+}
+
 /// A text that is never freed: reasons are read at the exit.
 const char* keep(std::string_view text) {
     return (new std::string(text))->c_str();
@@ -73,15 +113,20 @@ const char* keep(std::string_view text) {
 
 }  // namespace
 
-const char* AllReduceCall::why_nccls() const {
+std::string CollectiveCall::name() const {
+    return fmt::format("nccl{}", row_of(collective).title);
+}
+
+const char* CollectiveCall::why_nccls() const {
     return count == 0                         ? "no elements"
            : type < 0 || type > SYMM_BFLOAT16 ? "elements of a type that symm.h lacks"
            : op < 0 || op > SYMM_AVG          ? "an operation that the program made (PreMulSum)"
                                               : nullptr;
 }
 
-std::size_t AllReduceCall::bytes() const {
-    return count * size_of(static_cast<DataType>(type));  // numbered as in nccl.h
+std::size_t CollectiveCall::bytes(int ranks) const {
+    const auto parts = static_cast<std::size_t>(row_of(collective).has_parts() ? ranks : 1);
+    return count * size_of(static_cast<DataType>(type)) * parts;  // numbered as in nccl.h
 }
 
 Entry::Entry(const Place& place) : place_(place) {
@@ -98,9 +143,14 @@ Entry::~Entry() {
     }
 }
 
-const char* Entry::why_too_large(std::size_t bytes) const {
-    return bytes > most_ ? "more bytes than SYMM_NCCL_MOST, or than pays where NCCL has multicast"
-                         : nullptr;
+const char* Entry::why_nccls(const CollectiveCall& call) const {
+    const CollectiveRow& row = row_of(call.collective);
+    if (call.collective != Collective::kAllReduce && only_all_reduces_) {
+        return "other collectives, without SYMM_NCCL_COLLECTIVES=all";
+    }
+    return call.bytes(place_.ranks) > (row.has_root() ? most_rooted_ : most_)
+               ? "more bytes than SYMM_NCCL_MOST, or than pays beside NCCL"
+               : nullptr;
 }
 
 std::optional<cuuint64_t> Entry::capture_of(CUstream stream) const {
@@ -150,21 +200,18 @@ std::shared_ptr<symm_comm> Entry::ours() {
 
 bool Entry::may_wait(const Work& work) {
     const std::lock_guard lock(mutex_);
-    return std::any_of(work.calls.begin(), work.calls.end(), [&](const AllReduceCall& call) {
-        return symm_all_reduce_may_wait(ours_.get(), call.in, call.out, call.count,
-                                        static_cast<symm_type>(call.type),
-                                        static_cast<symm_op>(call.op), call.stream) != 0;
-    });
+    return std::any_of(work.calls.begin(), work.calls.end(),
+                       [&](const CollectiveCall& call) { return waits(ours_.get(), call); });
 }
 
 Result Entry::call(const Work& work) {
     const std::lock_guard lock(mutex_);
     Result result = kSuccess;
-    for (const AllReduceCall& call : work.calls) {
+    for (const CollectiveCall& call : work.calls) {
         const auto comm = ours();
-        const Result one = comm
-                               ? launch(comm.get(), call)
-                               : failed(kInvalidUsage, "ncclAllReduce: the communicator has ended");
+        const Result one =
+            comm ? launch(comm.get(), call)
+                 : failed(kInvalidUsage, call.name() + ": the communicator has ended");
         result = result == kSuccess ? one : result;
     }
     return result;
@@ -232,6 +279,7 @@ Result Entry::attach() {
                      exchange.count(),
                      has_multicast(place_.device) ? 1 : 0,
                      asks ? env::bytes("SYMM_NCCL_MOST") : 0,
+                     result == SYMM_SUCCESS && env::choice("SYMM_NCCL_COLLECTIVES") == "all",
                      {}};
         std::string_view(result == SYMM_SUCCESS ? "" : symm_last_error())
             .copy(mine.why, sizeof mine.why - 1);
@@ -248,6 +296,10 @@ Result Entry::attach() {
             }
         }
         most_ = most_bytes(all, place_.ranks);
+        // Beside NCCL's ring, a root that sends everything to all is slow: not measured beyond two.
+        constexpr std::size_t kMostRooted = std::size_t{1} << 20;
+        most_rooted_ = all[0].most != 0 || place_.ranks == 2 ? most_ : std::min(most_, kMostRooted);
+        only_all_reduces_ = all[0].all == 0;
     } catch (const std::exception& error) {  // the other ranks may wait for this one
         why = error.what();
         met = kInternalError;
@@ -299,7 +351,7 @@ void Entry::deregister(ncclWindow_vidmem* window) {
     }
 }
 
-Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
+Result Entry::launch(symm_comm* comm, const CollectiveCall& call) {
     try {
         const DeviceScope scope(place_.device);
         const auto capture = capture_of(call.stream);
@@ -310,23 +362,21 @@ Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
         // Kernels that gave up have left no result, and those after them would not either.
         symm_result result = symm_comm_gave_up(comm);
         if (result == SYMM_SUCCESS) {
-            result = symm_all_reduce(comm, call.in, call.out, call.count,
-                                     static_cast<symm_type>(call.type),
-                                     static_cast<symm_op>(call.op), call.stream);
+            result = queue(comm, call);
         }
         if (result != SYMM_SUCCESS) {
-            return failed(result_of(result), fmt::format("ncclAllReduce on rank {}: {}",
+            return failed(result_of(result), fmt::format("{} on rank {}: {}", call.name(),
                                                          place_.rank, symm_last_error()));
         }
         if (last != nullptr) {
             check(cuEventRecord(last->after, call.stream), "cuEventRecord()");
             last->stream = call.stream;
         }
-        count_ours(call.bytes());
+        count_ours(call.bytes(place_.ranks));
         return kSuccess;
     } catch (const std::exception& error) {
         return failed(kUnhandledCudaError,
-                      fmt::format("ncclAllReduce on rank {}: {}", place_.rank, error.what()));
+                      fmt::format("{} on rank {}: {}", call.name(), place_.rank, error.what()));
     }
 }
 

@@ -19,24 +19,30 @@
 #include <string>
 #include <vector>
 
+#include "labs/05_device_prims/reduction/collective.hpp"
 #include "symm/c/symm.h"
 #include "symm/nccl/exchange.hpp"
 #include "symm/nccl/nccl.hpp"
 
 namespace symm::drop_in {
 
-/// The arguments of an AllReduce, as in nccl.h.
-struct AllReduceCall {
+/// The arguments of a collective, as in nccl.h.
+struct CollectiveCall {
+    Collective collective;
     const void* in;
     void* out;
     std::size_t count;
     int type;
-    int op;
+    int op;  ///< ncclSum where there is none.
+    int root;
     CUstream stream;
 
+    /// `ncclAllReduce`.
+    std::string name() const;
     /// Why this call is NCCL's on every rank, or null. Looks only at what all ranks share.
     const char* why_nccls() const;
-    std::size_t bytes() const;  ///< Of a call that is ours.
+    /// Of the larger buffer, of a call that is ours.
+    std::size_t bytes(int ranks) const;
 };
 
 /// A call of ncclCommWindowRegister.
@@ -56,7 +62,7 @@ struct RegisteredWindow {
 
 /// Things to do for one communicator at the end of a group, or after a call.
 struct Work {
-    std::vector<AllReduceCall> calls;         ///< Ours, which come before NCCL's part of the group.
+    std::vector<CollectiveCall> calls;        ///< Ours, which come before NCCL's part of the group.
     std::vector<CUstream> streams;            ///< That the group's calls use, NCCL's too.
     std::vector<Registration> registrations;  ///< These come after NCCL's part, and then attaching.
     bool attach = false;
@@ -76,9 +82,9 @@ public:
     State state() const { return state_; }
     /// Why its calls are NCCL's. Valid for ever.
     const char* why_passed() const { return why_passed_; }
-    /// Why a call of so many bytes is NCCL's although its communicator's are ours, or null: the
-    /// same on all ranks.
-    const char* why_too_large(std::size_t bytes) const;
+    /// Why a call is NCCL's although its communicator's AllReduces are ours, or null: the same on
+    /// all ranks.
+    const char* why_nccls(const CollectiveCall& call) const;
     /// The number of the capture that the stream is in, if it is in one. Throws std::runtime_error.
     std::optional<cuuint64_t> capture_of(CUstream stream) const;
     /// Makes each stream wait for what the others have to do so far, as NCCL does before a group
@@ -127,7 +133,7 @@ private:
     void pass(const char* why);
     Result leave(State next, const char* why);
     void add(symm_comm* comm, RegisteredWindow& window);
-    Result launch(symm_comm* comm, const AllReduceCall& call);
+    Result launch(symm_comm* comm, const CollectiveCall& call);
     Captured& captured(cuuint64_t id);
 
     const Place place_;
@@ -140,7 +146,10 @@ private:
     std::vector<RegisteredWindow> windows_;
     std::deque<Captured> captures_;
     CUevent joined_ = nullptr;  ///< Of join().
-    std::size_t most_ = 0;      ///< Bytes of a call that is ours; rank 0's SYMM_NCCL_MOST.
+    // Rank 0's settings.
+    std::size_t most_ = 0;          ///< Bytes of a call that is ours.
+    std::size_t most_rooted_ = 0;   ///< Of one that has a root.
+    bool only_all_reduces_ = true;  ///< Other collectives are NCCL's.
 };
 
 }  // namespace symm::drop_in

@@ -55,16 +55,31 @@ Result queue(ncclComm* comm, CUstream stream, const Call& call) {
     });
 }
 
-/// Counts a call that NCCL gets, and makes it.
-Result pass_on(const char* why, const AllReduceCall& call, ncclComm* comm) {
-    count_passed(why);
-    return queue(comm, call.stream, [&] {
-        return nccl::AllReduce(call.in, call.out, call.count, call.type, call.op, comm,
-                               call.stream);
-    });
+Result make_nccls(const CollectiveCall& call, ncclComm* comm) {
+    const auto& [collective, in, out, count, type, op, root, stream] = call;
+    switch (collective) {
+        case Collective::kReduceScatter:
+            return nccl::queued::ReduceScatter(in, out, count, type, op, comm, stream);
+        case Collective::kAllGather:
+            return nccl::queued::AllGather(in, out, count, type, comm, stream);
+        case Collective::kBroadcast:
+            return nccl::queued::Broadcast(in, out, count, type, root, comm, stream);
+        case Collective::kReduce:
+            return nccl::queued::Reduce(in, out, count, type, op, root, comm, stream);
+        case Collective::kAllReduce:
+            break;
+    }
+    return nccl::AllReduce(in, out, count, type, op, comm, stream);
 }
 
-Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
+/// Counts a call that NCCL gets, and makes it.
+Result pass_on(const char* why, const CollectiveCall& call, ncclComm* comm) {
+    count_passed(why);
+    return queue(comm, call.stream, [&] { return make_nccls(call, comm); });
+}
+
+/// The first AllReduce lets a communicator's ranks attach.
+Result make_call(const CollectiveCall& call, ncclComm* comm) {
     const auto entry = entry_of(comm);
     if (entry == nullptr) {
         return pass_on("of no communicator that NCCL knows", call, comm);
@@ -74,7 +89,7 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
     }
     switch (entry->state()) {
         case Entry::State::kOurs:
-            if (const char* why = entry->why_too_large(call.bytes())) {
+            if (const char* why = entry->why_nccls(call)) {
                 return pass_on(why, call, comm);
             }
             if (in_group()) {
@@ -90,6 +105,9 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
         default:
             return pass_on(entry->why_passed(), call, comm);
     }
+    if (call.collective != Collective::kAllReduce) {
+        return pass_on("before the first AllReduce, after which the ranks attach", call, comm);
+    }
     if (entry->capture_of(call.stream)) {
         return pass_on("captured before the ranks could attach", call, comm);
     }
@@ -100,6 +118,10 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
         return result;
     }
     return entry->finish({.attach = true}, result);
+}
+
+Result call(const CollectiveCall& call, ncclComm* comm) {
+    return is_on() ? guarded([&] { return make_call(call, comm); }) : make_nccls(call, comm);
 }
 
 /// Ends the calls in flight.
@@ -140,10 +162,26 @@ extern "C" const char* ncclGetLastError(ncclComm* comm);
 
 int ncclAllReduce(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
                   CUstream stream) {
-    if (!is_on()) {
-        return nccl::AllReduce(in, out, count, type, op, comm, stream);
-    }
-    return guarded([&] { return all_reduce({in, out, count, type, op, stream}, comm); });
+    return call({Collective::kAllReduce, in, out, count, type, op, 0, stream}, comm);
+}
+int ncclReduceScatter(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
+                      CUstream stream) {
+    return call({Collective::kReduceScatter, in, out, count, type, op, 0, stream}, comm);
+}
+int ncclAllGather(const void* in, void* out, size_t count, int type, ncclComm* comm,
+                  CUstream stream) {
+    return call({Collective::kAllGather, in, out, count, type, SYMM_SUM, 0, stream}, comm);
+}
+int ncclBroadcast(const void* in, void* out, size_t count, int type, int root, ncclComm* comm,
+                  CUstream stream) {
+    return call({Collective::kBroadcast, in, out, count, type, SYMM_SUM, root, stream}, comm);
+}
+int ncclBcast(void* buffer, size_t count, int type, int root, ncclComm* comm, CUstream stream) {
+    return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);
+}
+int ncclReduce(const void* in, void* out, size_t count, int type, int op, int root, ncclComm* comm,
+               CUstream stream) {
+    return call({Collective::kReduce, in, out, count, type, op, root, stream}, comm);
 }
 
 int ncclAllReduceConfig(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
@@ -159,12 +197,14 @@ int ncclAllReduceConfig(const void* in, void* out, size_t count, int type, int o
     });
 }
 
+#define SYMM_NCCL_OURS(name, parameters, arguments)
 #define SYMM_NCCL_QUEUED(name, parameters, arguments)                             \
     int nccl##name parameters {                                                   \
         return queue(comm, stream, [&] { return nccl::queued::name arguments; }); \
     }
 #include "symm/nccl/nccl_queued.inc"
 #undef SYMM_NCCL_QUEUED
+#undef SYMM_NCCL_OURS
 
 const char* ncclGetLastError(ncclComm* comm) {
     return last_error(comm);

@@ -54,7 +54,7 @@ void print() {
         int version = 0;
         nccl::GetVersion(&version);
         std::string text = fmt::format(
-            "symm_nccl, process {}: {} AllReduces of {} bytes were ours, {} went to NCCL "
+            "symm_nccl, process {}: {} calls of {} bytes were ours, {} went to NCCL "
             "{}.{}.{}\n",
             ::getpid(), all.ours.load(), all.bytes.load(), passed, version / 10000,
             version % 10000 / 100, version % 100);

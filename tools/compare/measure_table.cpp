@@ -19,9 +19,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Whether to measure it: calls of much more than scratch memory holds would take forever.
 bool is_possible(const AlgorithmRow& row, const Communicator& communicator, DataType type,
                  std::size_t bytes) {
-    return bytes <= row.at_once(communicator.ranks()) &&
-           (!row.floating_only || is_floating(type)) &&
-           (!row.own_device || communicator.has_own_devices());
+    return bytes <= row.cost.at_once(communicator.ranks()) &&
+           (!row.needs.floating_only || is_floating(type)) &&
+           (!row.needs.own_device || communicator.has_own_devices());
 }
 
 ComparisonOptions options_for(DataType type, std::size_t most_bytes) {

@@ -69,7 +69,8 @@ struct SceneBlock final : simt::HostBlock {
     void sync_warp(unsigned warp) override;
     void sync_named(unsigned number, unsigned threads) override;
 
-    dim3 dim;  ///< Threads.
+    dim3 dim;                           ///< Threads.
+    std::vector<std::uint64_t> values;  ///< HostBlock::exchange.
     MeetingPoint whole{"block.sync"};
     std::vector<MeetingPoint> warps;
     std::map<unsigned, MeetingPoint> named;  ///< By number.

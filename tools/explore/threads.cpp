@@ -87,7 +87,8 @@ void Exploration::launch(int rank, const Shape& shape,
         block.grid_dim = grid;
         block.dim = shape.threads;
         block.size = threads;
-        block.exchange.resize(threads);
+        block.values.resize(threads);
+        block.exchange = block.values.data();
         if (shape.shared_bytes != 0) {
             block.shared = allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
         }

@@ -84,7 +84,7 @@ void add_places(std::vector<show::Place>& places, const Workspace& workspace,
             }
         }
     }
-    if (!row.in_windows && row.algorithm != Algorithm::kCopy) {
+    if (!row.needs.windows && row.algorithm != Algorithm::kCopy) {
         add_mailbox(places, workspace, row, rank);
     }
     places.push_back({"other memory", rank, address_of(workspace.at<BarrierMemory>({}).of(rank)),
@@ -110,7 +110,7 @@ void run(Rank& rank, const Options& options) {
         {{Reduction(ReduceOp::kSum, rank.size()), timeout.timeout(), rank.rank(), rank.size()},
          {{}, in.local(), out.local(), count}},
         stream.get(),
-        row.shape(count / kPerPack<float, simt::Pack16>, {1, 256}),
+        row.cost.shape(count / kPerPack<float, simt::Pack16>, {1, 256}),
         count,
         true,
         {}};

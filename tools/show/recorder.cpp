@@ -142,6 +142,7 @@ struct Block final : simt::HostBlock {
         grid_dim = real.grid_dim;
         size = real.size;
         shared = real.shared;
+        exchange = real.exchange;
     }
     void note(const char* what) {
         if (const Inside inside; inside) {

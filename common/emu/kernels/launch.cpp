@@ -46,7 +46,8 @@ struct Block final : simt::HostBlock {
         grid_dim = launch.grid;
         size = launch.block.x;
         shared = memory.data();
-        exchange.resize(size);
+        values.resize(size);
+        exchange = values.data();
         for (unsigned first = 0; first < size; first += simt::kWarpSize) {
             warps.emplace_back(std::min(size - first, simt::kWarpSize));
         }
@@ -82,6 +83,7 @@ struct Block final : simt::HostBlock {
     BlockBarrier whole;
     std::deque<BlockBarrier> warps;
     std::array<BlockBarrier, simt::kNamedBarriers> named;
+    std::vector<std::uint64_t> values;  ///< For `exchange`.
     /// Not zeroed on a GPU. Here it begins as 0xff: a sum that needs zeros comes out wrong.
     std::vector<unsigned char> memory;
 };

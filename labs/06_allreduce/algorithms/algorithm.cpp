@@ -3,23 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "common/cuda/driver.hpp"
+#include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
 
 namespace symm {
 
-extern const AlgorithmKernels kOneShotKernels;
-extern const AlgorithmKernels kReduceScatterPacketsKernels;
-extern const AlgorithmKernels kAllGatherPacketsKernels;
-extern const AlgorithmKernels kBroadcastPacketsKernels;
-extern const AlgorithmKernels kReducePacketsKernels;
-extern const AlgorithmKernels kSentinelKernels;
-extern const AlgorithmKernels kPushKernels;
-extern const AlgorithmKernels kTwoShotKernels;
-extern const AlgorithmKernels kChunksKernels;
-extern const AlgorithmKernels kCopyKernels;
+#define SYMM_EXTERN(kernels) extern const AlgorithmKernels kernels;
+SYMM_ALL_KERNELS(SYMM_EXTERN)
+#undef SYMM_EXTERN
 
 namespace {
 
@@ -87,9 +84,9 @@ std::size_t chunks_pay_above(int, unsigned) {
 constexpr AlgorithmRow one_shot(Collective collective, const AlgorithmKernels& kernels) {
     return {.collective = collective,
             .algorithm = Algorithm::kOneShot,
-            .why = "up to {up_to}: one trip, and flags arrive with the data",
-            .bytes_per_thread = 8,
-            .at_once = packets_at_once,
+            .stands_in = StandsIn::kOutside,
+            .cost = {.bytes_per_thread = 8, .at_once = packets_at_once},
+            .texts = {"up to {up_to}: one trip, and flags arrive with the data"},
             .kernels = &kernels};
 }
 
@@ -98,10 +95,10 @@ constexpr std::string_view kFlags = "above {above}: half of a packet's bytes are
 constexpr AlgorithmRow two_shot(Collective collective, std::string_view why) {
     return {.collective = collective,
             .algorithm = Algorithm::kTwoShot,
-            .why = why,
-            .in_windows = true,
-            .meets = true,
-            .by_parts = !row_of(collective).has_parts(),
+            .stands_in = StandsIn::kInWindows,
+            .needs = {.windows = true, .addresses = true},
+            .cost = {.by_parts = !row_of(collective).has_parts()},
+            .texts = {why},
             .kernels = &kTwoShotKernels};
 }
 
@@ -110,51 +107,53 @@ constexpr AlgorithmRow chunks(Collective collective) {
     const bool scatters = collective == Collective::kReduceScatter;
     return {.collective = collective,
             .algorithm = Algorithm::kChunks,
-            .why = "above {above}: stores cross a link faster than loads",
-            .in_windows = !scatters,
-            .or_slots = true,
-            .meets = true,
-            .for_links = true,
-            .by_parts = reduces_all,
-            .at_once = reduces_all ? slots_at_once : slot_at_once,
-            .enough_for = enough_for_chunks,
-            .outside_windows_above = scatters ? chunks_pay_above<2> : chunks_pay_above<1>,
+            .needs = {.windows = !scatters, .or_slots = true, .addresses = true},
+            .cost = {.for_links = true,
+                     .by_parts = reduces_all,
+                     .at_once = reduces_all ? slots_at_once : slot_at_once,
+                     .enough_for = enough_for_chunks,
+                     .outside_windows_above = scatters ? chunks_pay_above<2> : chunks_pay_above<1>},
+            .texts = {"above {above}: stores cross a link faster than loads"},
             .kernels = &kChunksKernels};
 }
 
 constexpr AlgorithmRow copy(Collective collective) {
     return {.collective = collective,
             .algorithm = Algorithm::kCopy,
-            .why = "above {above}: the copy engine moves more bytes per second",
-            .own_device = true,
-            .by_parts = collective == Collective::kAllReduce,
-            .most_blocks = kCopyBlocks,
-            .outside_windows_above = copies_pay_above,
+            .needs = {.own_device = true},
+            .cost = {.by_parts = collective == Collective::kAllReduce,
+                     .most_blocks = kCopyBlocks,
+                     .outside_windows_above = copies_pay_above},
+            .texts = {"above {above}: the copy engine moves more bytes per second"},
             .kernels = &kCopyKernels};
 }
 
-constinit const std::array kRows{
+/// Room for those that are loaded.
+constinit std::array<AlgorithmRow, 18 + kMostLoaded> rows{
     one_shot(Collective::kAllReduce, kOneShotKernels),
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kSentinel,
-                 .why = "up to {up_to}: one trip takes less time than two barriers",
-                 .floating_only = true,
-                 .small_kernels = true,
-                 .at_once = sentinel_limit,
-                 .enough_for = enough_for_sentinel,
-                 .shape = sentinel_shape,
+                 .stands_in = StandsIn::kOutside,
+                 .needs = {.floating_only = true},
+                 .cost = {.small_kernels = true,
+                          .at_once = sentinel_limit,
+                          .enough_for = enough_for_sentinel,
+                          .shape = sentinel_shape},
+                 .texts = {"up to {up_to}: one trip takes less time than two barriers"},
                  .kernels = &kSentinelKernels},
     // Per link, one shot sends n - 1 times the bytes, two shots send 2 (n - 1) / n times the bytes.
-    AlgorithmRow{.collective = Collective::kAllReduce,
-                 .algorithm = Algorithm::kPush,
-                 .why = "above {above}: one shot would send {times:g} times as many bytes",
-                 .floating_only = true,
-                 .small_kernels = true,
+    AlgorithmRow{
+        .collective = Collective::kAllReduce,
+        .algorithm = Algorithm::kPush,
+        .stands_in = StandsIn::kOutside,
+        .needs = {.floating_only = true},
+        .cost = {.small_kernels = true,
                  .by_parts = true,
                  .at_once = push_limit,
                  .enough_for = [](unsigned blocks) { return enough_for_sentinel(2 * blocks); },
-                 .shape = sentinel_shape,
-                 .kernels = &kPushKernels},
+                 .shape = sentinel_shape},
+        .texts = {"above {above}: one shot would send {times:g} times as many bytes"},
+        .kernels = &kPushKernels},
     two_shot(Collective::kAllReduce,
              "above {above}: staging through scratch memory costs an extra pass to clear it"),
     chunks(Collective::kAllReduce),
@@ -176,6 +175,16 @@ constinit const std::array kRows{
     one_shot(Collective::kReduce, kReducePacketsKernels),
     two_shot(Collective::kReduce, kFlags),
 };
+constexpr std::size_t kBuiltIn = rows.size() - kMostLoaded;
+
+std::mutex loading;
+std::atomic<std::size_t> loaded{0};
+/// kAuto's, the built-in ones', and those of loaded ones.
+std::array<std::string_view, kAlgorithms + 1 + kMostLoaded> names_with_loaded = [] {
+    std::array<std::string_view, kAlgorithms + 1 + kMostLoaded> names;
+    std::ranges::copy(kNamesOf<Algorithm>.values, names.begin());
+    return names;
+}();
 
 }  // namespace
 
@@ -187,19 +196,42 @@ LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
 }
 
 std::span<const AlgorithmRow> algorithm_rows() {
-    return kRows;
+    return std::span(rows).first(kBuiltIn + loaded.load(std::memory_order_acquire));
+}
+
+std::span<const std::string_view> all_names(Algorithm) {
+    return std::span(names_with_loaded)
+        .first(kAlgorithms + 1 + loaded.load(std::memory_order_acquire));
+}
+
+Algorithm add_algorithm(std::string_view name, AlgorithmRow row) {
+    const std::lock_guard lock(loading);
+    const std::size_t number = loaded.load(std::memory_order_relaxed);
+    const auto names = all_names(Algorithm{});
+    if (std::ranges::find(names, name) != names.end()) {
+        throw UsageError("there is an algorithm {} already", name);
+    }
+    if (number == kMostLoaded) {
+        throw UsageError("more than {} algorithms", kMostLoaded);
+    }
+    row.algorithm = static_cast<Algorithm>(kAlgorithms + 1 + number);
+    names_with_loaded.at(kAlgorithms + 1 + number) = name;
+    rows.at(kBuiltIn + number) = row;
+    loaded.store(number + 1, std::memory_order_release);
+    return row.algorithm;
 }
 
 const AlgorithmRow* find_row(Collective collective, Algorithm algorithm) {
-    const auto found = std::ranges::find_if(kRows, [&](const AlgorithmRow& row) {
+    const auto all = algorithm_rows();
+    const auto found = std::ranges::find_if(all, [&](const AlgorithmRow& row) {
         return row.collective == collective && row.algorithm == algorithm;
     });
-    return found == kRows.end() ? nullptr : &*found;
+    return found == all.end() ? nullptr : &*found;
 }
 
 std::string alternatives(Collective collective, bool (*fit)(const AlgorithmRow&)) {
     std::vector<std::string_view> names;
-    for (const AlgorithmRow& row : kRows) {
+    for (const AlgorithmRow& row : algorithm_rows()) {
         if (row.collective == collective && fit(row)) {
             names.push_back(name_of(row.algorithm));
         }

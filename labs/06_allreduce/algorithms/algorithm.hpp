@@ -16,7 +16,8 @@
 
 namespace symm {
 
-/// In the order in which sizes grow. kAuto leaves it to the tuner.
+/// In the order in which sizes grow. kAuto leaves it to the tuner. Those that SYMM_ALGORITHMS has
+/// loaded come last (loaded.hpp).
 enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
 
 constexpr auto names_of(Algorithm) {
@@ -24,6 +25,8 @@ constexpr auto names_of(Algorithm) {
 }
 /// kAuto is none of them.
 inline constexpr std::size_t kAlgorithms = kNamesOf<Algorithm>.values.size() - 1;
+inline constexpr std::size_t kMostLoaded = 4;
+std::span<const std::string_view> all_names(Algorithm);
 
 inline constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 
@@ -32,45 +35,89 @@ LaunchShape shape_for(std::size_t items, const LaunchShape& most);
 
 struct AlgorithmKernels;  // kernels.hpp
 
+/// For which calls an algorithm stands in, when the one that the tuning table chooses cannot make
+/// them.
+enum class StandsIn {
+    kNever,
+    kInWindows,  ///< For those with buffers in windows.
+    kOutside,    ///< For the others.
+};
+
 /// One algorithm of one collective. Sizes are bytes of `count` elements.
 struct AlgorithmRow {
     Collective collective;
     Algorithm algorithm;
-    /// Why a call takes it. {up_to} and {above}: the tuning table's limits; {times}: ranks / 2.
-    std::string_view why;
-    bool floating_only = false;  ///< It needs the sentinel, which integers do not have.
-    bool in_windows = false;     ///< Peers use a buffer in place, so it lies in a window.
-    bool or_slots = false;       ///< But if it does not, the data goes through peer slots.
-    bool meets = false;          ///< The ranks exchange their buffers' addresses.
-    bool own_device = false;     ///< Each rank needs a device of its own.
-    bool for_links = false;      ///< It gains nothing where ranks share a device.
-    /// Its kernels need few registers, and none of a rank's blocks waits for one block of a peer.
-    /// So more of its blocks may be launched than of others.
-    bool small_kernels = false;
-    bool by_parts = false;            ///< A rank's threads share one part of the data, not all.
-    unsigned bytes_per_thread = 16;   ///< At a time.
-    unsigned most_blocks = 1U << 30;  ///< Of a launch.
-    /// The most bytes of one launch, for a number of ranks: a larger call takes several.
-    std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
-    /// The most bytes that so many blocks should move: above, two shots are faster.
-    std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
-    /// Calls of more bytes than this, with a buffer in no window, take it if the tuning table's
-    /// algorithm needs windows. If several rows do, the last.
-    std::size_t (*outside_windows_above)(int ranks, unsigned blocks) = [](int, unsigned) {
-        return kAnySize;
-    };
-    LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
+    StandsIn stands_in = StandsIn::kNever;
+
+    struct Needs {
+        bool floating_only = false;  ///< The sentinel, which integers do not have.
+        bool windows = false;        ///< Peers use a buffer in place, so it lies in a window.
+        bool or_slots = false;       ///< But if it does not, the data goes through peer slots.
+        bool addresses = false;      ///< The ranks exchange their buffers' addresses.
+        bool own_device = false;     ///< Each rank needs a device of its own.
+        int most_ranks = 1U << 30;
+    } needs = {};
+
+    struct Cost {
+        bool for_links = false;  ///< It gains nothing where ranks share a device.
+        /// Its kernels need few registers, and none of a rank's blocks waits for one block of a
+        /// peer. So more of its blocks may be launched than of others.
+        bool small_kernels = false;
+        bool by_parts = false;            ///< A rank's threads share one part of the data, not all.
+        unsigned bytes_per_thread = 16;   ///< At a time.
+        unsigned most_blocks = 1U << 30;  ///< Of a launch.
+        /// The most bytes of one launch, for a number of ranks: a larger call takes several.
+        std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
+        /// The most bytes that so many blocks should move: above, two shots are faster.
+        std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
+        /// Calls of more bytes than this, with a buffer in no window, take it if the tuning table's
+        /// algorithm needs windows. If several rows do, that with the highest limit.
+        std::size_t (*outside_windows_above)(int ranks, unsigned blocks) = [](int, unsigned) {
+            return kAnySize;
+        };
+        LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
+        /// The sizes, more than `above` and up to `up_to`, for which calls take it whatever the
+        /// tuning table says: those of a loaded algorithm.
+        std::size_t (*above)(int ranks) = [](int) { return kAnySize; };
+        std::size_t (*up_to)(int ranks) = [](int) { return std::size_t{0}; };
+    } cost = {};
+
+    struct Texts {
+        /// Why a call takes it. {up_to} and {above}: the tuning table's limits; {times}: ranks / 2.
+        std::string_view why;
+    } texts;
+
     const AlgorithmKernels* kernels;
+
+    bool takes(int ranks, std::size_t bytes) const {
+        return bytes > cost.above(ranks) && bytes <= cost.up_to(ranks);
+    }
 };
 
 /// By collective, then in the order of Algorithm.
 std::span<const AlgorithmRow> algorithm_rows();
 /// Null: the algorithm does not make this collective.
 const AlgorithmRow* find_row(Collective collective, Algorithm algorithm);
+/// Adds one that was not there when this program was built, and returns its number. `name` and
+/// `row` live for ever. Throws UsageError for a name that is taken, and for more than kMostLoaded.
+Algorithm add_algorithm(std::string_view name, AlgorithmRow row);
 /// The names of the algorithms that make a collective and `fit`: "oneshot, twoshot or copy".
 std::string alternatives(
     Collective collective,
     bool (*fit)(const AlgorithmRow&) = [](const AlgorithmRow&) { return true; });
+
+/// All algorithms' kernels, each defined beside its launches.
+#define SYMM_ALL_KERNELS(KERNELS)         \
+    KERNELS(kOneShotKernels)              \
+    KERNELS(kReduceScatterPacketsKernels) \
+    KERNELS(kAllGatherPacketsKernels)     \
+    KERNELS(kBroadcastPacketsKernels)     \
+    KERNELS(kReducePacketsKernels)        \
+    KERNELS(kSentinelKernels)             \
+    KERNELS(kPushKernels)                 \
+    KERNELS(kTwoShotKernels)              \
+    KERNELS(kChunksKernels)               \
+    KERNELS(kCopyKernels)
 
 /// A bank's room for one sender's data, in bytes.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;

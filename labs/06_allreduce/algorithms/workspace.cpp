@@ -26,7 +26,8 @@ std::size_t Workspace::bytes(int ranks) {
 }
 
 Workspace::Offsets Workspace::offsets(int ranks) {
-    std::array<std::size_t, kAlgorithms + 1> sizes{round_up(sizeof(BarrierMemory), kCacheLine)};
+    std::array<std::size_t, kAlgorithms + kMostLoaded + 1> sizes{
+        round_up(sizeof(BarrierMemory), kCacheLine)};
     for (const AlgorithmRow& row : algorithm_rows()) {
         std::size_t& size = sizes.at(static_cast<std::size_t>(row.algorithm));
         size = std::max(size, round_up(row.kernels->memory(ranks), kCacheLine));

@@ -52,7 +52,8 @@ public:
     std::shared_ptr<TwoShotCopy> copy;
 
 private:
-    using Offsets = std::array<std::size_t, kAlgorithms + 2>;  ///< The last one: the end.
+    using Offsets =
+        std::array<std::size_t, kAlgorithms + kMostLoaded + 2>;  ///< The last one: the end.
     static Offsets offsets(int ranks);
 
     Offsets offsets_;

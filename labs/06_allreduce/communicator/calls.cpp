@@ -152,7 +152,7 @@ QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstre
                       plan.piece * size_of(call.type) / size_of(moved.type),
                       in_windows,
                       {}};
-    for (int p = 0; p < ranks() && plan.row->meets; ++p) {
+    for (int p = 0; p < ranks() && plan.row->needs.addresses; ++p) {
         // Where rank p reads in this rank's input, and writes in this rank's output.
         const auto seen = [&](const std::optional<WindowPlace>& place, bool is_used,
                               CUdeviceptr own, std::size_t part) {

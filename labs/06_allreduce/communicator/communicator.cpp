@@ -13,6 +13,7 @@
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
+#include "labs/06_allreduce/algorithms/loaded/loaded.hpp"
 
 namespace symm {
 namespace {
@@ -27,6 +28,7 @@ void require_ranks(int ranks, int most) {
 
 Rank& possible(Rank& rank) {
     require_ranks(rank.size(), is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus);
+    load_algorithms(rank.bootstrap());
     return rank;
 }
 

@@ -270,7 +270,7 @@ private:
     bool check_ = false;                   ///< SYMM_CHECK of rank 0.
     bool is_limited_ = false;              ///< To some blocks of the device.
     CallCount calls_;
-    std::array<bool, kAlgorithms + 1> prepared_{};
+    std::array<bool, kAlgorithms + kMostLoaded + 1> prepared_{};
     std::unique_ptr<PeerWatch> watch_;
 };
 

@@ -9,16 +9,6 @@
 
 namespace symm {
 
-/// A collective's memory on each rank. Everything is zeroed but the slots of a mailbox with the
-/// sentinel.
-struct OwnCollective::Memory {
-    BarrierMemory barrier;
-    RendezvousMemory rendezvous;
-    TurnsMemory turns;
-    Epochs epochs;
-    alignas(128) simt::Pack16 slots[1];  ///< And more.
-};
-
 OwnCollective::OwnCollective(Communicator& communicator, const OwnNeeds& needs)
     : communicator_(communicator), slots_(needs.slots_per_peer), most_{0, needs.threads} {
     refuse_unless(ranks() <= kMaxRanksOnGpus, "a collective of your own takes {} ranks, not {}",
@@ -36,26 +26,25 @@ OwnCollective::OwnCollective(Communicator& communicator, const OwnNeeds& needs)
     };
     most_.blocks =
         std::min(communicator.agree_on_blocks(resident), is_emulated() ? 2U : kMaxBlocks);
-    const std::size_t slots = std::size_t{Mailbox::kBanks} * static_cast<unsigned>(ranks() - 1) *
-                              slots_ * sizeof(simt::Pack16);
-    constexpr std::size_t kBegin = offsetof(Memory, slots);
+    const std::size_t bytes = OwnMemory::bytes(ranks(), slots_);
+    constexpr std::size_t kSlots = offsetof(OwnMemory, slots);
     const auto initialize = [&](CUdeviceptr memory) {
-        zero(memory, kBegin);
-        if (slots != 0) {
-            fill(memory + kBegin, needs.has_sentinel ? 0xff : 0, slots);
+        zero(memory, kSlots);
+        if (bytes != kSlots) {
+            fill(memory + kSlots, needs.has_sentinel ? 0xff : 0, bytes - kSlots);
         }
     };
-    memory_ = communicator.add_memory(kBegin + slots, initialize).pointer<Memory>();
+    memory_ = communicator.add_memory(bytes, initialize).pointer<OwnMemory>();
 }
 
 MailboxCall OwnCollective::call(const Call& call) const {
     return {{Reduction(ReduceOp::kSum, ranks()), communicator_.timeout(), rank(), ranks()},
-            {&memory_.of(rank())->epochs, {memory_.first->slots, memory_.stride}, slots_},
+            mailbox_of(memory_, rank(), slots_),
             call};
 }
 
 Rendezvous OwnCollective::meeting(CUdeviceptr in, CUdeviceptr out, std::size_t bytes) const {
-    Rendezvous meeting{memory_.member(&Memory::rendezvous), rank(), ranks(), {}};
+    Rendezvous meeting{memory_.member(&OwnMemory::rendezvous), rank(), ranks(), {}};
     const auto from = communicator_.find_window(in, bytes);
     const auto to = communicator_.find_window(out, bytes);
     for (int p = 0; p < ranks(); ++p) {
@@ -65,11 +54,11 @@ Rendezvous OwnCollective::meeting(CUdeviceptr in, CUdeviceptr out, std::size_t b
 }
 
 BarrierView OwnCollective::barrier() const {
-    return {memory_.member(&Memory::barrier), rank(), ranks()};
+    return {memory_.member(&OwnMemory::barrier), rank(), ranks()};
 }
 
 SymmetricPointer<TurnsMemory> OwnCollective::turns() const {
-    return memory_.member(&Memory::turns);
+    return memory_.member(&OwnMemory::turns);
 }
 
 }  // namespace symm

@@ -29,11 +29,8 @@
 #include <string_view>
 
 #include "common/cuda/gpu.hpp"
-#include "labs/05_device_prims/barrier.hpp"
-#include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
-#include "labs/06_allreduce/algorithms/turns/turns.hpp"
-#include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/communicator/own_memory.hpp"
 
 namespace symm {
 
@@ -89,12 +86,10 @@ public:
     }
 
 private:
-    struct Memory;
-
     Communicator& communicator_;
     unsigned slots_;
     LaunchShape most_;
-    SymmetricPointer<Memory> memory_;
+    SymmetricPointer<OwnMemory> memory_;
 };
 
 }  // namespace symm

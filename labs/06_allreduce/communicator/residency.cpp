@@ -30,7 +30,7 @@ Resident resident_blocks(int ranks, unsigned threads) {
         for (const DataType type : kDataTypes) {
             const unsigned blocks = row.kernels->resident_blocks(type, ranks, threads);
             resident.any = std::min(resident.any, blocks);
-            if (row.small_kernels) {
+            if (row.cost.small_kernels) {
                 resident.small = std::min(resident.small, blocks);
             }
         }

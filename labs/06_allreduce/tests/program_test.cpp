@@ -33,7 +33,7 @@ TEST(Program, RefusesBadUsage) {
     expect_refused(
         "06_allreduce",
         "--ranks 0 | --ranks 17 | --ranks -1 | --bytes 12Q | --bytes 4K:1K | --bytes 0 | "
-        "--bytes 3 | --collective broadcast | --collective allgather --bytes 4 | "
+        "--bytes 3 | --collective broadcast --root 2 | --collective allgather --bytes 4 | "
         "--collective allgather --algo push | --bytes 7 | --bytes 2G | "
         "--bytes 2G --mode thread | --ranks 8 --mode thread --bytes 300M | --ranks two | "
         "--count 0x10 | --count 1.5 | --count 0 | --count -1 | --count 4611686018427387904 | "

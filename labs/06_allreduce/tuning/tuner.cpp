@@ -26,12 +26,12 @@ constexpr std::string_view kNoWindowNeeded =
 
 /// Whether the ranks have what the row needs.
 bool is_possible(const AlgorithmRow& row, bool in_windows, const MostShapes& most) {
-    return (!row.in_windows || row.or_slots || in_windows) &&
-           (most.own_devices || (!row.own_device && !row.for_links));
+    return (!row.needs.windows || row.needs.or_slots || in_windows) &&
+           (most.own_devices || (!row.needs.own_device && !row.cost.for_links));
 }
 
 bool has_enough_blocks(const AlgorithmRow& row, std::size_t bytes, const MostShapes& most) {
-    return bytes <= row.enough_for(most.of(row).blocks);
+    return bytes <= row.cost.enough_for(most.of(row).blocks);
 }
 
 /// The table's choice, if the call can take it. Else, the algorithm that needs only windows; or one
@@ -41,52 +41,66 @@ Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
     const TuningRow& sizes = tuner.table.row(tuner.ranks, kind_of(call));
     const AlgorithmRow* wanted = find_row(call.collective, sizes.algorithm(bytes));
     const AlgorithmRow* in_place = nullptr;
-    const AlgorithmRow* any_memory = nullptr;
+    const AlgorithmRow* outside = nullptr;  // that the table uses, if it uses one
     const AlgorithmRow* for_large = nullptr;
+    std::size_t for_large_above = 0;
     for (const AlgorithmRow& row : algorithm_rows()) {
-        if (row.collective != call.collective || (row.floating_only && !is_floating(call.type))) {
+        if (row.collective != call.collective ||
+            (row.needs.floating_only && !is_floating(call.type))) {
             continue;
         }
-        if (bytes > row.outside_windows_above(tuner.ranks, tuner.most.any.blocks) &&
-            is_possible(row, false, tuner.most) && has_enough_blocks(row, bytes, tuner.most)) {
+        if (row.takes(tuner.ranks, bytes) && is_possible(row, in_windows, tuner.most)) {
+            return {&row, row.texts.why};
+        }
+        const std::size_t above =
+            row.cost.outside_windows_above(tuner.ranks, tuner.most.any.blocks);
+        if (bytes > above && above >= for_large_above && is_possible(row, false, tuner.most) &&
+            has_enough_blocks(row, bytes, tuner.most)) {
             for_large = &row;
-        } else if (row.in_windows && !row.or_slots) {
+            for_large_above = above;
+        }
+        if (row.stands_in == StandsIn::kInWindows) {
             in_place = &row;
-        } else if (!row.own_device && !row.for_links &&
-                   (any_memory == nullptr || sizes.limit(row.algorithm) != 0)) {
-            any_memory = &row;
+        } else if (row.stands_in == StandsIn::kOutside &&
+                   (outside == nullptr || sizes.limit(row.algorithm) != 0)) {
+            outside = &row;
         }
     }
-    if ((wanted->in_windows && !in_windows) || !is_possible(*wanted, in_windows, tuner.most)) {
+    if (wanted == nullptr || (wanted->needs.windows && !in_windows) ||
+        !is_possible(*wanted, in_windows, tuner.most)) {
         if (in_windows) {
-            return {in_place, in_place->why};
+            return {in_place, in_place->texts.why};
         }
         return for_large != nullptr ? Choice{for_large, kNoWindowNeeded}
-                                    : Choice{any_memory, kNoWindow};
+                                    : Choice{outside, kNoWindow};
     }
     if (in_windows && !has_enough_blocks(*wanted, bytes, tuner.most)) {
         return {in_place, kFewBlocks};
     }
-    return {wanted, wanted->why};
+    return {wanted, wanted->texts.why};
 }
 
 /// Throws if the row cannot make the call.
-void require_possible(const AlgorithmRow& row, const Call& call, bool in_windows,
+void require_possible(const AlgorithmRow& row, const Call& call, int ranks, bool in_windows,
                       const MostShapes& most) {
     const auto refuse = [&](std::string_view why, bool (*fit)(const AlgorithmRow&)) {
         throw std::invalid_argument(
             fmt::format("{}: use {}", why, alternatives(call.collective, fit)));
     };
     const std::string name(name_of(row.algorithm));
-    if (row.floating_only && !is_floating(call.type)) {
+    if (row.needs.floating_only && !is_floating(call.type)) {
         refuse("integers have no sentinel, which " + name + " needs",
-               [](const AlgorithmRow& other) { return !other.floating_only; });
+               [](const AlgorithmRow& other) { return !other.needs.floating_only; });
     }
-    if (row.own_device && !most.own_devices) {
+    if (ranks > row.needs.most_ranks) {
+        refuse(fmt::format("{} takes at most {} ranks", name, row.needs.most_ranks),
+               [](const AlgorithmRow& other) { return other.needs.most_ranks > kMaxRanksOnGpus; });
+    }
+    if (row.needs.own_device && !most.own_devices) {
         refuse(name + " needs one device per rank",
-               [](const AlgorithmRow& other) { return !other.own_device; });
+               [](const AlgorithmRow& other) { return !other.needs.own_device; });
     }
-    if (row.in_windows && !row.or_slots && !in_windows) {
+    if (row.needs.windows && !row.needs.or_slots && !in_windows) {
         throw std::invalid_argument(name +
                                     " needs both buffers in windows (Communicator::allocate)");
     }
@@ -123,7 +137,9 @@ bool Tuner::may_take(const AlgorithmRow& row, std::size_t bytes) const {
 }
 
 CallPlan Tuner::plan(const Call& call, bool in_windows, Algorithm asked) const {
-    asked = asked == Algorithm::kAuto ? overrides.algorithm : asked;
+    if (asked == Algorithm::kAuto && find_row(call.collective, overrides.algorithm) != nullptr) {
+        asked = overrides.algorithm;
+    }
     Choice choice{find_row(call.collective, asked), kAsked};
     if (asked == Algorithm::kAuto) {
         choice = choose(call, in_windows, *this);
@@ -133,14 +149,14 @@ CallPlan Tuner::plan(const Call& call, bool in_windows, Algorithm asked) const {
                                                 alternatives(call.collective)));
     }
     const AlgorithmRow& row = *choice.row;
-    require_possible(row, call, in_windows, most);
+    require_possible(row, call, ranks, in_windows, most);
 
-    const std::size_t piece = std::min(call.bytes(), row.at_once(ranks));
+    const std::size_t piece = std::min(call.bytes(), row.cost.at_once(ranks));
     const std::size_t unit =
-        row.bytes_per_thread * static_cast<std::size_t>(row.by_parts ? ranks : 1);
+        row.cost.bytes_per_thread * static_cast<std::size_t>(row.cost.by_parts ? ranks : 1);
     const LaunchShape& limit = most.of(row);
-    LaunchShape shape = row.shape((piece + unit - 1) / unit, limit);
-    shape.blocks = std::min(shape.blocks, row.most_blocks);
+    LaunchShape shape = row.cost.shape((piece + unit - 1) / unit, limit);
+    shape.blocks = std::min(shape.blocks, row.cost.most_blocks);
     if (overrides.threads != 0) {
         shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
     }

@@ -21,14 +21,17 @@ struct MostShapes {
     LaunchShape small;  ///< Of small kernels (AlgorithmRow).
     bool own_devices;   ///< Each rank has a device of its own.
 
-    const LaunchShape& of(const AlgorithmRow& row) const { return row.small_kernels ? small : any; }
+    const LaunchShape& of(const AlgorithmRow& row) const {
+        return row.cost.small_kernels ? small : any;
+    }
 };
 
 /// A user's overrides of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
 struct TunerOverrides {
-    Algorithm algorithm = Algorithm::kAuto;  ///< If a call passes kAuto.
-    unsigned blocks = 0;                     ///< 0: the tuner's choice.
-    unsigned threads = 0;                    ///< 0: the tuner's choice.
+    Algorithm algorithm =
+        Algorithm::kAuto;  ///< If a call passes kAuto, and it makes the collective.
+    unsigned blocks = 0;   ///< 0: the tuner's choice.
+    unsigned threads = 0;  ///< 0: the tuner's choice.
     static TunerOverrides from_environment();
 };
 

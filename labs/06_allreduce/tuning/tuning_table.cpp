@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 #include <sstream>
 #include <tuple>
 
@@ -133,7 +134,7 @@ bool kind_makes(CallKind kind, const AlgorithmRow& row) {
     const bool floating = kind == CallKind::kFloating;
     const Call call{
         {floating ? DataType::kFloat : DataType::kInt32, ReduceOp::kSum, row.collective}};
-    return kind_of(call) == kind && (floating || !row.floating_only);
+    return kind_of(call) == kind && (floating || !row.needs.floating_only);
 }
 
 Algorithm TuningRow::algorithm(std::size_t bytes) const {
@@ -147,8 +148,8 @@ std::size_t TuningRow::limit(Algorithm algorithm) const {
 }
 
 std::size_t TuningRow::above(Algorithm algorithm) const {
-    const auto column = static_cast<std::ptrdiff_t>(algorithm) - 1;
-    return column == 0 ? 0 : *std::max_element(up_to.begin(), up_to.begin() + column);
+    const auto columns = std::span(up_to).first(std::min(column(algorithm), kColumns));
+    return columns.empty() ? 0 : std::ranges::max(columns);
 }
 
 TuningTable TuningTable::from_environment() {

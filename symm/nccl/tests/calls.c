@@ -35,6 +35,71 @@ void calls(struct rank* self) {
     expect_passed(self, 0);
 }
 
+// Element i of `from` is `sum`'s.
+static void expect_sum(CUdeviceptr from, size_t count, float (*sum)(size_t i)) {
+    float* values = malloc(count * sizeof(float));
+    OK(cuMemcpyDtoH(values, from, count * sizeof(float)));
+    for (size_t i = 0; i < count; ++i) {
+        CHECK(values[i] == sum(i));
+    }
+    free(values);
+}
+static float of_rank_1(size_t i) {
+    return element(1, i, 7);
+}
+static float of_all(size_t i) {
+    return element(0, i, 7) + element(1, i, 7) + element(2, i, 7);
+}
+static float of_part_2(size_t i) {
+    return of_all(2 * (size_t)kCount + i);
+}
+static float gathered(size_t i) {
+    return element((int)(i / kCount), i % kCount, 7);
+}
+
+// The other collectives, before and after the ranks attach: ours with SYMM_NCCL_COLLECTIVES=all.
+void collectives(struct rank* self) {
+    const char* const all = getenv("SYMM_NCCL_COLLECTIVES");
+    for (int round = 0; round < 3; ++round) {
+        const void* const in = (const void*)self->in;
+        void* const out = (void*)self->out;
+        fill(self->in, self->rank, 3 * (size_t)kCount, 7);
+        poison(self->out, 3 * (size_t)kCount);
+        meet();
+        OK(ncclBroadcast(self->rank == 1 ? in : NULL, out, kCount, ncclFloat, 1, self->comm,
+                         self->stream));
+        OK(cuStreamSynchronize(self->stream));
+        expect_sum(self->out, kCount, of_rank_1);
+        poison(self->out, kCount);
+        OK(ncclReduce(in, self->rank == 0 ? out : NULL, kCount, ncclFloat, ncclSum, 0, self->comm,
+                      self->stream));
+        OK(cuStreamSynchronize(self->stream));
+        if (self->rank == 0) {
+            expect_sum(self->out, kCount, of_all);
+        }
+        OK(ncclReduceScatter(in, out, kCount, ncclFloat, ncclSum, self->comm, self->stream));
+        OK(cuStreamSynchronize(self->stream));
+        if (self->rank == 2) {
+            expect_sum(self->out, kCount, of_part_2);
+        }
+        OK(ncclAllGather(in, out, kCount, ncclFloat, self->comm, self->stream));
+        OK(cuStreamSynchronize(self->stream));
+        expect_sum(self->out, 3 * (size_t)kCount, gathered);
+        OK(ncclBcast((void*)self->in, kCount, ncclFloat, 1, self->comm, self->stream));
+        OK(cuStreamSynchronize(self->stream));
+        expect_sum(self->in, kCount, of_rank_1);
+        reduce(self, kCount, 1);
+    }
+    meet();
+    if (self->rank == 0 && is_stand_in()) {
+        const long rounds = all != NULL && strcmp(all, "all") == 0 ? 1 : 3;
+        CHECK(stand_in_calls("Reduce") == 3 * rounds);
+        CHECK(stand_in_calls("Broadcast") == 6 * rounds);
+        CHECK(stand_in_calls("ReduceScatter") == 3 * rounds);
+    }
+    meet();
+}
+
 static int is_sum(CUdeviceptr from) {
     float first;
     OK(cuMemcpyDtoH(&first, from, sizeof first));

@@ -17,7 +17,7 @@
     THREADS(2, sends) THREADS(2, host_memory) THREADS(2, last_error) THREADS(3, large)            \
     PROCESSES(3, processes) PROCESSES(3, one_fails) PROCESSES(2, no_memory)                       \
     PROCESSES(2, one_leaves) OTHER(streams) OTHER(one_thread) OTHER(counted) OTHER(nine)          \
-    OTHER(one_dies) THREADS(2, handed_on)
+    OTHER(one_dies) THREADS(2, handed_on) THREADS(3, collectives)
 // clang-format on
 
 enum { kMaxRanks = 9, kCount = 1001, kMost = 1 << 20 };

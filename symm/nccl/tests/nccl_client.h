@@ -39,6 +39,12 @@ ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t);
 ncclResult_t ncclAllReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
                            CUstream);
 ncclResult_t ncclAllGather(const void*, void*, size_t, ncclDataType_t, ncclComm_t, CUstream);
+ncclResult_t ncclReduceScatter(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
+                               CUstream);
+ncclResult_t ncclBroadcast(const void*, void*, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
+ncclResult_t ncclBcast(void*, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
+ncclResult_t ncclReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, int, ncclComm_t,
+                        CUstream);
 ncclResult_t ncclSend(const void*, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
 ncclResult_t ncclRecv(void*, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
 const char* ncclGetLastError(ncclComm_t);

@@ -498,6 +498,44 @@ EXPORT(AllGather,
            return run({comm, [=] { return all_gather(in, out, number, type, comm, stream); },
                        stream, Step::kCollective});
        })
+EXPORT(ReduceScatter,
+       (const void* in, void* out, size_t number, int type, int op, ncclComm* comm,
+        CUstream stream),
+       {
+           return run({comm,
+                       [=] {
+                           return result_of(symm_reduce_scatter(comm->symm, in, out, number,
+                                                                static_cast<symm_type>(type),
+                                                                static_cast<symm_op>(op), stream));
+                       },
+                       stream, Step::kCollective});
+       })
+EXPORT(Broadcast,
+       (const void* in, void* out, size_t number, int type, int root, ncclComm* comm,
+        CUstream stream),
+       {
+           return run({comm,
+                       [=] {
+                           return result_of(symm_broadcast(comm->symm, in, out, number,
+                                                           static_cast<symm_type>(type), root,
+                                                           stream));
+                       },
+                       stream, Step::kCollective});
+       })
+EXPORT(Bcast, (void* buffer, size_t number, int type, int root, ncclComm* comm, CUstream stream),
+       { return pncclBroadcast(buffer, buffer, number, type, root, comm, stream); })
+EXPORT(Reduce,
+       (const void* in, void* out, size_t number, int type, int op, int root, ncclComm* comm,
+        CUstream stream),
+       {
+           return run({comm,
+                       [=] {
+                           return result_of(symm_reduce(comm->symm, in, out, number,
+                                                        static_cast<symm_type>(type),
+                                                        static_cast<symm_op>(op), root, stream));
+                       },
+                       stream, Step::kCollective});
+       })
 // Between two ranks: an AllGather of which one direction counts.
 EXPORT(Send, (const void* in, size_t number, int type, int, ncclComm* comm, CUstream stream), {
     const auto send = [=] {

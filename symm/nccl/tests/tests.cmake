@@ -41,6 +41,8 @@ foreach(case calls groups graphs streams halves windows one_thread others aborte
         last_error handed_on)
   symm_drop_in_test(${case})
 endforeach()
+symm_drop_in_test(collectives)
+symm_drop_in_test(collectives NAME all_collectives ENVIRONMENT SYMM_NCCL_COLLECTIVES=all)
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
 symm_drop_in_test(one_stream ENVIRONMENT SYMM_TIMEOUT=60)
 symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
@@ -62,19 +64,19 @@ symm_drop_in_says(reason one_fails ""
   "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
 symm_drop_in_says(no_peers off SYMM_EMU_P2P=0 "6 went to NCCL.* 2 communicators of 2 ranks are \
 NCCL's: rank 0: device 0 cannot access device 1's memory")
-symm_drop_in_says(statistics counted "" ": 2 AllReduces of 80 bytes were ours, 4 went to NCCL \
+symm_drop_in_says(statistics counted "" ": 2 calls of 80 bytes were ours, 4 went to NCCL \
 2.28.9 +2 to NCCL: a communicator's first, after which its ranks attach +2 to NCCL: \
 ncclAllReduceConfig: its settings are of NCCL's algorithms +2 communicators of 2 ranks are ours $")
 # Calls that stay NCCL's because the switch adds up faster.
 set(symm_too_large "to NCCL: more bytes than SYMM_NCCL_MOST")
 symm_drop_in_says(multicast large SYMM_EMU_MULTICAST=1
-  ": 6 AllReduces .* 6 went to NCCL .* 3 ${symm_too_large}")
+  ": 6 calls .* 6 went to NCCL .* 3 ${symm_too_large}")
 symm_drop_in_says(multicast_off large "SYMM_EMU_MULTICAST=1;NCCL_NVLS_ENABLE=0"
-  ": 9 AllReduces .* 3 went to NCCL ")
+  ": 9 calls .* 3 went to NCCL ")
 symm_drop_in_says(multicast_overridden large "SYMM_EMU_MULTICAST=1;SYMM_NCCL_MOST=2M"
-  ": 9 AllReduces .* 3 went to NCCL ")
+  ": 9 calls .* 3 went to NCCL ")
 symm_drop_in_says(most large SYMM_NCCL_MOST=5K
-  ": 3 AllReduces .* 9 went to NCCL .* 6 ${symm_too_large}")
+  ": 3 calls .* 9 went to NCCL .* 6 ${symm_too_large}")
 symm_drop_in_test(calls NAME multicast_of_two ENVIRONMENT SYMM_EMU_MULTICAST=1)
 
 # Windows are used, those registered before the ranks attached, too: 5 calls of 2 ranks. And those
@@ -109,7 +111,7 @@ add_test(NAME 06_allreduce_drop_in.ctypes COMMAND python3 -B
 set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT 120
   ENVIRONMENT
   "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
-  PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
+  PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* calls of [0-9]+ bytes were ours")
 
 # No other name is exported, dlclose leaves the library there, and the full one alone needs NCCL.
 add_test(NAME 06_allreduce_drop_in.exports COMMAND sh -c [[

@@ -128,12 +128,13 @@ TEST(BenchProgram, SaysWhy) {
           1,
           {"error: ", "CUDA_ERROR_INVALID_VALUE"},
           {"SYMM_EMU_FAIL=cuStreamEndCapture:2:CUDA_ERROR_INVALID_VALUE", "SYMM_TIMEOUT=5"}}});
-    expect_refused("06_allreduce_bench",
-                   "-b 3 | -b 4 -g 2 --collective allgather | --collective broadcast | -b 12Q | "
-                   "-b 2K -e 1K | -e 3G | -b 0x10 -e 1K | -b 0 | -e 0 | -f 1 | -d int | "
-                   "-d all | -o mean | -n 0 | -w 0 | -G -1 | -g 0 | -g 17 | --rounds 0 | "
-                   "--json /no/such/folder/x.json | --benchmark_no_such_flag | "
-                   "--driver cuda | -x | extra");
+    expect_refused(
+        "06_allreduce_bench",
+        "-b 3 | -b 4 -g 2 --collective allgather | --collective broadcast -g 2 -r 2 | -b 12Q | "
+        "-b 2K -e 1K | -e 3G | -b 0x10 -e 1K | -b 0 | -e 0 | -f 1 | -d int | "
+        "-d all | -o mean | -n 0 | -w 0 | -G -1 | -g 0 | -g 17 | --rounds 0 | "
+        "--json /no/such/folder/x.json | --benchmark_no_such_flag | "
+        "--driver cuda | -x | extra");
     EXPECT_EQ(run_program("06_allreduce_bench --benchmark_filter=zzz").exit_code, 2);
 }
 

@@ -188,12 +188,12 @@ std::vector<Case> cases(bool by_copy_engine) {
     std::vector<Case> cases;
     std::size_t next = 0;
     for (const AlgorithmRow& row : algorithm_rows()) {
-        if (row.own_device != by_copy_engine) {
+        if (row.needs.own_device != by_copy_engine) {
             continue;
         }
         const bool halves = row.collective != Collective::kAllReduce;
         std::vector<DataType> types{DataType::kFloat, DataType::kBfloat16};
-        types.push_back(row.floating_only ? DataType::kDouble : DataType::kInt8);
+        types.push_back(row.needs.floating_only ? DataType::kDouble : DataType::kInt8);
         for (const int ranks : {1, 2, 3, 5, 8, 16}) {
             if (ranks <= kMostRanks && !(halves && ranks == 5)) {
                 cases.push_back(

@@ -235,10 +235,10 @@ TEST(Communicator, NamesCallsThatDiffer) {
             };
             const Difference same{100, {}, true, ""};
             call(same);
-            EXPECT_THAT(
-                [&] { call(side.rank.rank() == 1 ? other : same); },
-                ::testing::ThrowsMessage<std::invalid_argument>(::testing::AllOf(
-                    HasSubstr(other.told), HasSubstr("rank 0 makes call 2: allreduce of 100 x float, sum"))));
+            EXPECT_THAT([&] { call(side.rank.rank() == 1 ? other : same); },
+                        ::testing::ThrowsMessage<std::invalid_argument>(::testing::AllOf(
+                            HasSubstr(other.told),
+                            HasSubstr("rank 0 makes call 2: allreduce of 100 x float, sum"))));
             call(same);  // nothing was queued, so the communicator can still be used
         });
     }

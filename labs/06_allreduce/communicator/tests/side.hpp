@@ -75,8 +75,8 @@ inline std::vector<Algorithm> algorithms_of(int ranks, const Arithmetic& arithme
     std::vector<Algorithm> all;
     for (const AlgorithmRow& row : algorithm_rows()) {
         if (row.collective == arithmetic.collective &&
-            (!row.floating_only || is_floating(arithmetic.type)) &&
-            (!row.own_device || has_copy(ranks))) {
+            (!row.needs.floating_only || is_floating(arithmetic.type)) &&
+            (!row.needs.own_device || has_copy(ranks)) && ranks <= row.needs.most_ranks) {
             all.push_back(row.algorithm);
         }
     }

@@ -12,16 +12,8 @@
 namespace symm {
 
 struct AlgorithmKernels {};  // the tuner runs none
-extern const AlgorithmKernels kOneShotKernels{};
-extern const AlgorithmKernels kReduceScatterPacketsKernels{};
-extern const AlgorithmKernels kAllGatherPacketsKernels{};
-extern const AlgorithmKernels kBroadcastPacketsKernels{};
-extern const AlgorithmKernels kReducePacketsKernels{};
-extern const AlgorithmKernels kSentinelKernels{};
-extern const AlgorithmKernels kPushKernels{};
-extern const AlgorithmKernels kTwoShotKernels{};
-extern const AlgorithmKernels kChunksKernels{};
-extern const AlgorithmKernels kCopyKernels{};
+#define SYMM_EMPTY(kernels) extern const AlgorithmKernels kernels{};
+SYMM_ALL_KERNELS(SYMM_EMPTY)
 
 }  // namespace symm
 

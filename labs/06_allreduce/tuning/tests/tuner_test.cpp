@@ -228,7 +228,7 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const CallPlan pushed = outside(DataType::kFloat, push_limit(2), Algorithm::kPush);
     EXPECT_EQ(pushed.piece, push_limit(2) / 4);
     EXPECT_EQ(outside(DataType::kDouble, 7, Algorithm::kPush).piece, 7U);
-    const std::size_t slots = find_row(Collective::kAllReduce, Algorithm::kChunks)->at_once(2);
+    const std::size_t slots = find_row(Collective::kAllReduce, Algorithm::kChunks)->cost.at_once(2);
     const CallSize chunks{DataType::kFloat, slots, 2, kInWindows};
     EXPECT_EQ(plan(chunks, Algorithm::kChunks).piece, slots / 4);
 }
