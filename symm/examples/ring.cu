@@ -1,12 +1,13 @@
 // An AllReduce of one's own, outside of the repository: a ring by packets. In a shared object that
-// SYMM_ALGORITHMS names it is one more algorithm: for --algo, the tuner, libsymm.so and the drop-in.
+// SYMM_ALGORITHMS names it is one more algorithm: for --algo, the tuner, libsymm.so and the
+// drop-in.
 //
 // n ranks, n parts. Thread j of rank r owns packet j of each part; slot (s, j) is for step s.
 //
-// | step                | rank r sends to rank r + 1     | and makes of what rank r - 1 sent  |
-// |---------------------|--------------------------------|------------------------------------|
-// | s = 0 ... n - 2     | its sum of part r - s so far   | plus its own: its sum of part r - s - 1 |
-// | s = n - 1 ... 2n - 3 | the whole sum of part r + n - s | its output of part r + n - 1 - s  |
+// | step              | rank r sends to rank r + 1      | and makes of what rank r - 1 sent |
+// |-------------------|---------------------------------|-----------------------------------|
+// | 0 to n - 2        | its sum of part r - s so far    | its sum of part r - s - 1, with its own |
+// | n - 1 to 2 n - 3  | the whole sum of part r + n - s | its output of part r + n - 1 - s  |
 //
 // Orders and no deadlock: as in one shot, whose mailbox this uses. The next call cannot overtake
 // this one: a kernel ends when it has all sums, in which every rank's data of this call are. Sums
@@ -37,8 +38,7 @@ struct Ring : symm::AlgorithmParams {
             }
         }
         const int before = peer(ranks - 1);
-        mailbox.end(block,
-                    [&](int p) { return p == before ? 2 * (ranks - 1) * per_part : 0; });
+        mailbox.end(block, [&](int p) { return p == before ? 2 * (ranks - 1) * per_part : 0; });
     }
 
 private:
@@ -89,7 +89,5 @@ private:
 
 }  // namespace
 
-SYMM_ALGORITHMS(symm::algorithm<Ring>({.name = "ring",
-                                       .slots_per_peer = kSlots,
-                                       .bytes_per_thread = 8,
-                                       .at_once = kAtOnce}))
+SYMM_ALGORITHMS(symm::algorithm<Ring>(
+    {.name = "ring", .slots_per_peer = kSlots, .bytes_per_thread = 8, .at_once = kAtOnce}))

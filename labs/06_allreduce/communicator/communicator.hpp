@@ -136,8 +136,8 @@ public:
         return call({{type, ReduceOp::kSum, Collective::kAllGather}, in, out, count}, stream,
                     asked);
     }
-    /// Queues a Broadcast: `out` gets the root's `in`, of `count` elements; other ranks' `in` is not
-    /// looked at. twoshot needs `out` in windows on all ranks.
+    /// Queues a Broadcast: `out` gets the root's `in`, of `count` elements; other ranks' `in` is
+    /// not looked at. twoshot needs `out` in windows on all ranks.
     CallPlan broadcast(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, int root,
                        CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call({{type, ReduceOp::kSum, Collective::kBroadcast, root}, in, out, count}, stream,

@@ -24,8 +24,8 @@ struct OwnMemory {
     /// Bytes on each rank, for `slots_per_peer` slots of what a rank sends to one peer.
     static std::size_t bytes(int ranks, unsigned slots_per_peer) {
         return offsetof(OwnMemory, slots) + std::size_t{Mailbox::kBanks} *
-                                                static_cast<unsigned>(ranks - 1) *
-                                                slots_per_peer * sizeof(simt::Pack16);
+                                                static_cast<unsigned>(ranks - 1) * slots_per_peer *
+                                                sizeof(simt::Pack16);
     }
 };
 

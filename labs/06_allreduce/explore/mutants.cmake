@@ -107,7 +107,8 @@ symm_explored_mutant(06 root_runs_ahead broadcast/packets/2x1 "instead of|no thr
 symm_explored_mutant(06 roots_slots_not_cleared clear/broadcast/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp
   OLD [[is_sent(p, rank, 1) ? packets : 1]] NEW [[p < ranks ? packets : 1]])
-symm_explored_mutant(06_windows root_not_alone reduce/two_shot/2x1/alone "accesses address|instead of"
+symm_explored_mutant(06_windows root_not_alone reduce/two_shot/2x1/alone
+  "accesses address|instead of"
   FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
   OLD [[if (is_roots_alone(all)) {]] NEW [[if (false) {]])
 symm_explored_mutant(06_windows reduce_scatter_no_barrier reduce_scatter/two_shot/2x1

@@ -36,8 +36,8 @@
 
 namespace symm {
 
-/// What a kernel gets: the call and the mailbox (MailboxCall), and for data that stays in the ranks'
-/// own buffers a rendezvous, a barrier and turns.
+/// What a kernel gets: the call and the mailbox (MailboxCall), and for data that stays in the
+/// ranks' own buffers a rendezvous, a barrier and turns.
 struct AlgorithmParams : MailboxCall {
     Rendezvous rendezvous;
     BarrierView barrier;
@@ -68,6 +68,16 @@ __global__ void algorithm_entry(const __grid_constant__ Kernel kernel) {
 }
 #endif
 
+/// As the kernel specifies, or none.
+template <class Kernel>
+constexpr unsigned dynamic_shared_bytes() {
+    if constexpr (requires { Kernel::kSharedBytes; }) {
+        return Kernel::kSharedBytes;
+    } else {
+        return 0;
+    }
+}
+
 /// A block of the program's emulator, for kernels of this object.
 struct ForeignBlock final : simt::HostBlock {
     explicit ForeignBlock(const symm_host_block& block) : theirs(block) {
@@ -96,12 +106,14 @@ struct AlgorithmOf {
         ForeignBlock host(*block);
         give_way_there = block->give_way;
         simt::set_give_way([](bool idle) { give_way_there(idle ? 1 : 0); });
-        (*static_cast<const Kernel<T, kMost>*>(parameters))(simt::ThreadBlock(&host, block->thread));
+        (*static_cast<const Kernel<T, kMost>*>(parameters))(
+            simt::ThreadBlock(&host, block->thread));
     }
 
-#ifdef __CUDACC__
     template <class T, int kMost>
-    static int on_gpu(unsigned threads, void** function, unsigned* resident) {
+    static int find_on_gpu([[maybe_unused]] unsigned threads, [[maybe_unused]] void** function,
+                           [[maybe_unused]] unsigned* resident) {
+#ifdef __CUDACC__
         const auto* const entry = reinterpret_cast<const void*>(&algorithm_entry<Kernel<T, kMost>>);
         int device = 0, multiprocessors = 0, blocks = 0;
         for (const auto& step : std::initializer_list<std::function<cudaError_t()>>{
@@ -110,41 +122,38 @@ struct AlgorithmOf {
                  },
                  [&] { return cudaGetDevice(&device); },
                  [&] {
-                     return cudaDeviceGetAttribute(&multiprocessors,
-                                                   cudaDevAttrMultiProcessorCount, device);
+                     return cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
+                                                   device);
                  },
                  [&] {
                      return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                         &blocks, entry, static_cast<int>(threads), shared_bytes<T, kMost>());
+                         &blocks, entry, static_cast<int>(threads),
+                         dynamic_shared_bytes<Kernel<T, kMost>>());
                  }}) {
             if (const cudaError_t result = step(); result != cudaSuccess) {
                 return static_cast<int>(result);
             }
         }
         *resident = static_cast<unsigned>(blocks * multiprocessors);
+#endif
         return 0;
     }
-#endif
 
+    /// Null: compiled for emulated GPUs only.
     template <class T, int kMost>
-    static constexpr unsigned shared_bytes() {
-        if constexpr (requires { Kernel<T, kMost>::kSharedBytes; }) {
-            return Kernel<T, kMost>::kSharedBytes;
-        } else {
-            return 0;
-        }
+    static constexpr auto on_gpu() -> int (*)(unsigned, void**, unsigned*) {
+#ifdef __CUDACC__
+        return find_on_gpu<T, kMost>;
+#else
+        return nullptr;
+#endif
     }
 
     template <class T, int kMost>
     static const symm_kernel* kernel_of() {
-        static const symm_kernel kernel {
-            traits.name, sizeof(Kernel<T, kMost>), shared_bytes<T, kMost>(), run<T, kMost>,
-#ifdef __CUDACC__
-                on_gpu<T, kMost>
-#else
-                nullptr
-#endif
-        };
+        static const symm_kernel kernel{traits.name, sizeof(Kernel<T, kMost>),
+                                        dynamic_shared_bytes<Kernel<T, kMost>>(), run<T, kMost>,
+                                        on_gpu<T, kMost>()};
         return &kernel;
     }
 
@@ -171,7 +180,8 @@ struct AlgorithmOf {
             {{Reduction(op, launch->ranks, is_signed_integer(type)),
               {static_cast<std::uint32_t*>(launch->gave_up),
                static_cast<simt::WaitReport*>(launch->report), launch->limit_ns},
-              launch->rank, launch->ranks},
+              launch->rank,
+              launch->ranks},
              mailbox_of(memory, launch->rank, traits.slots_per_peer),
              {{type, op}, address(launch->in), address(launch->out), launch->count}},
             {memory.member(&OwnMemory::rendezvous), launch->rank, launch->ranks, {}},
@@ -190,28 +200,27 @@ template <template <class, int> class Kernel>
 symm_algorithm algorithm(const AlgorithmTraits& traits) {
     using Of = detail::AlgorithmOf<Kernel>;
     Of::traits = traits;
-    return {
-        traits.name,
-        traits.why,
-        traits.has_sentinel ? 1 : 0,
-        traits.needs_windows ? 1 : 0,
-        [](int ranks) { return OwnMemory::bytes(ranks, Of::traits.slots_per_peer); },
-        traits.has_sentinel ? offsetof(OwnMemory, slots) : ~std::size_t{0},
-        traits.bytes_per_thread,
-        traits.most_blocks,
-        traits.at_once,
-        [](int) { return Of::traits.above; },
-        [](int) { return Of::traits.up_to; },
-        Of::kernel,
-        Of::fill};
+    return {traits.name,
+            traits.why,
+            traits.has_sentinel ? 1 : 0,
+            traits.needs_windows ? 1 : 0,
+            [](int ranks) { return OwnMemory::bytes(ranks, Of::traits.slots_per_peer); },
+            traits.has_sentinel ? offsetof(OwnMemory, slots) : ~std::size_t{0},
+            traits.bytes_per_thread,
+            traits.most_blocks,
+            traits.at_once,
+            [](int) { return Of::traits.above; },
+            [](int) { return Of::traits.up_to; },
+            Of::kernel,
+            Of::fill};
 }
 
 }  // namespace symm
 
 /// Exports the algorithms, which `algorithm<Kernel>(traits)` returns.
-#define SYMM_ALGORITHMS(...)                                                                    \
-    extern "C" __attribute__((visibility("default"))) const symm_algorithm* symm_algorithms(    \
-        unsigned version, unsigned number) {                                                    \
-        static const std::vector<symm_algorithm> all{__VA_ARGS__};                              \
+#define SYMM_ALGORITHMS(...)                                                                      \
+    extern "C" __attribute__((visibility("default"))) const symm_algorithm* symm_algorithms(      \
+        unsigned version, unsigned number) {                                                      \
+        static const std::vector<symm_algorithm> all{__VA_ARGS__};                                \
         return version == SYMM_ALGORITHM_VERSION && number < all.size() ? &all[number] : nullptr; \
     }

@@ -66,13 +66,12 @@ void launch(const symm_kernel& kernel, const QueuedCall& call, std::vector<std::
                            call.shape.blocks, call.shape.threads);
     };
     if (is_emulated()) {
-        cu_check(emu::launch_kernel(
-                     call.stream,
-                     {kernel.name, dim3(call.shape.blocks), dim3(call.shape.threads),
-                      kernel.shared_bytes,
-                      [&kernel, bytes = std::move(parameters)](const simt::ThreadBlock& block) {
-                          run(kernel, block, bytes.data());
-                      }}),
+        cu_check(emu::launch_kernel(call.stream, {kernel.name, dim3(call.shape.blocks),
+                                                  dim3(call.shape.threads), kernel.shared_bytes,
+                                                  [&kernel, bytes = std::move(parameters)](
+                                                      const simt::ThreadBlock& block) {
+                                                      run(kernel, block, bytes.data());
+                                                  }}),
                  "{}", what());
         return;
     }
@@ -81,10 +80,10 @@ void launch(const symm_kernel& kernel, const QueuedCall& call, std::vector<std::
     cu_check(static_cast<CUresult>(kernel.on_gpu(call.shape.threads, &function, &resident)),
              "the function of {}", kernel.name);
     void* all[] = {parameters.data()};
-    cu_check(cuLaunchKernel(static_cast<CUfunction>(function), call.shape.blocks, 1, 1,
-                            call.shape.threads, 1, 1, kernel.shared_bytes, call.stream, all,
-                            nullptr),
-             "{}", what());
+    cu_check(
+        cuLaunchKernel(static_cast<CUfunction>(function), call.shape.blocks, 1, 1,
+                       call.shape.threads, 1, 1, kernel.shared_bytes, call.stream, all, nullptr),
+        "{}", what());
 }
 
 /// The functions of AlgorithmKernels for the algorithm in one place of `algorithms`.
@@ -113,8 +112,7 @@ struct Loaded {
     }
     static void queue(Workspace& workspace, const QueuedCall& call) {
         const symm_kernel& kernel = *kernel_of(algorithm(), call.type, call.ranks);
-        const auto memory = workspace.at<Bytes>(
-            static_cast<Algorithm>(kAlgorithms + 1 + kPlace));
+        const auto memory = workspace.at<Bytes>(static_cast<Algorithm>(kAlgorithms + 1 + kPlace));
         for (std::size_t done = 0; done < call.count; done += call.at_once) {
             if (done != 0) {
                 workspace.throw_if_failed();
@@ -181,7 +179,8 @@ struct Loaded {
 AlgorithmRow row_at(std::size_t place) {
     constexpr auto kRows = []<std::size_t... kPlace>(std::index_sequence<kPlace...>) {
         return std::array{Loaded<kPlace>::row...};
-    }(std::make_index_sequence<kMostLoaded>());
+    }
+    (std::make_index_sequence<kMostLoaded>());
     return kRows.at(place)();
 }
 

@@ -12,8 +12,8 @@
 /// | Broadcast     | of `in`, if it is the root      | all peers   | the root's   | the root's packet   |
 /// | Reduce        | of `in`                         | the root    | all peers', at the root | at the root, the reduction |
 ///
-/// - The first packet goes from each rank to each other in a Broadcast and a Reduce, too, if only to
-///   say that it is there. That is what the proof in mailbox.hpp needs.
+/// - The first packet goes from each rank to each other in a Broadcast and a Reduce, too, if only
+///   to say that it is there. That is what the proof in mailbox.hpp needs.
 /// - Orders, no deadlock, and why the next call cannot overtake this one: as in one shot, whose
 ///   mailbox they share. All may follow each other.
 /// - In place, `out` is part r of `in`, or `in` is part r of `out`: packet i of that part is loaded
