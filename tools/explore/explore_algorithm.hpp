@@ -1,10 +1,9 @@
 #pragma once
 /// \file
 /// Scenes for an AllReduce algorithm of your own (algorithm.hpp): calls of several sizes, one after
-/// the other, in every execution. A program for the explorer:
+/// the other, in every execution. A program for the explorer includes the kernel's file first:
 ///
 /// ```cpp
-/// #include "mine.cu"
 /// #include <tools/explore/explore_algorithm.hpp>
 ///
 /// int main(int argc, char** argv) {
