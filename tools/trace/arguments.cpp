@@ -127,6 +127,21 @@ std::string kind_of(std::string_view type) {
     return found != kinds.end() ? found->second : "";
 }
 
+/// A kernel's name without what every instance has: `Sentinel`.
+std::string kernel_text(const char* mangled) {
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> demangled(
+        abi::__cxa_demangle(mangled, nullptr, nullptr, &status), std::free);
+    std::string text = status == 0 ? demangled.get() : mangled;
+    for (const std::string_view noise :
+         {"void ", "symm::", "(anonymous namespace)::", "limited_entry<", "entry<"}) {
+        for (std::size_t at = text.find(noise); at != std::string::npos; at = text.find(noise)) {
+            text.erase(at, noise.size());
+        }
+    }
+    return text.substr(0, text.find_first_of("(<>"));
+}
+
 /// One argument. `next` is the slot after it: how many elements this one points to.
 std::string argument(const std::string& type, const void* slot, const void* next, bool succeeded,
                      const char* kernel, Names& names) {
@@ -183,20 +198,6 @@ std::string argument(const std::string& type, const void* slot, const void* next
 }
 
 }  // namespace
-
-std::string kernel_text(const char* mangled) {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> demangled(
-        abi::__cxa_demangle(mangled, nullptr, nullptr, &status), std::free);
-    std::string text = status == 0 ? demangled.get() : mangled;
-    for (const std::string_view noise :
-         {"void ", "symm::", "(anonymous namespace)::", "limited_entry<", "entry<"}) {
-        for (std::size_t at = text.find(noise); at != std::string::npos; at = text.find(noise)) {
-            text.erase(at, noise.size());
-        }
-    }
-    return text.substr(0, text.find_first_of("(<>"));
-}
 
 const std::vector<Parameter>* parameters_of(std::string_view name) {
     const auto found = functions().find(name);

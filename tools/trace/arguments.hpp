@@ -59,9 +59,6 @@ private:
     std::map<CUdeviceptr, std::size_t> ranges_;
 };
 
-/// A kernel's name without what every instance has: `Sentinel`.
-std::string kernel_text(const char* mangled);
-
 /// A function's name without its version: `cuMemGetInfo` for `cuMemGetInfo_v2`.
 inline std::string_view without_version(std::string_view name) {
     return name.substr(0, name.rfind("_v"));

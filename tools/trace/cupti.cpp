@@ -1,39 +1,29 @@
-// The real driver's calls, as CUPTI reports them. Its few types are written out here.
+// The real driver's calls, as CUPTI reports them. Where the CUDA Toolkit has CUPTI's headers; its
+// library is loaded at run time.
 
 #include <dlfcn.h>
+#include <fmt/core.h>
 
 #include <stdexcept>
 
-#include "tools/trace/cupti.hpp"
 #include "tools/trace/recording.hpp"
+
+#if __has_include(<cupti.h>)
+#include <cupti.h>
 
 namespace symm::trace {
 namespace {
 
-/// CUPTI's CUpti_CallbackData, which has been the same since CUPTI 4.1.
-struct CallbackData {
-    int site;  ///< kExit when the function returns.
-    const char* function;
-    const void* arguments;
-    const CUresult* result;
-    const char* kernel;  ///< The name of the kernel that a launch starts; else null.
-    CUcontext context;
-    std::uint32_t context_number;
-    std::uint64_t* for_callbacks;
-    std::uint32_t correlation;
-};
-constexpr int kExit = 1;
-constexpr int kDriverApi = 1;  ///< CUPTI_CB_DOMAIN_DRIVER_API.
-
-void on_call(void*, int, std::uint32_t, const void* data) {
-    const auto& call = *static_cast<const CallbackData*>(data);
-    if (call.site != kExit || this_thread() == nullptr) {
+void on_call(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void* data) {
+    const auto& call = *static_cast<const CUpti_CallbackData*>(data);
+    if (call.callbackSite != CUPTI_API_EXIT || this_thread() == nullptr) {
         return;
     }
-    const std::vector<Parameter>* parameters = parameters_of(call.function);
-    const auto slots =
-        parameters != nullptr ? slots_in(call.arguments, *parameters) : std::vector<const void*>();
-    add(call.function, slots.data(), *call.result, call.kernel);
+    const std::vector<Parameter>* parameters = parameters_of(call.functionName);
+    const auto slots = parameters != nullptr ? slots_in(call.functionParams, *parameters)
+                                             : std::vector<const void*>();
+    add(call.functionName, slots.data(), *static_cast<const CUresult*>(call.functionReturnValue),
+        call.symbolName);
 }
 
 void* library() {
@@ -49,17 +39,38 @@ void* library() {
         "Toolkit: set LD_LIBRARY_PATH to its extras/CUPTI/lib64, or use --driver emulated");
 }
 
-}  // namespace
-
-void* cupti_function(const char* name) {
-    static void* const cupti = library();
-    return dlsym(cupti, name);
+/// Calls the function of `cupti` that has this name.
+template <class Function, class... Arguments>
+void call(void* cupti, const char* name, Arguments... arguments) {
+    const auto function = reinterpret_cast<Function*>(dlsym(cupti, name));
+    if (function == nullptr) {
+        throw std::runtime_error(fmt::format("libcupti.so has no {}", name));
+    }
+    if (const CUptiResult result = function(arguments...); result != CUPTI_SUCCESS) {
+        throw std::runtime_error(
+            fmt::format("{} failed: CUPTI error {}. Is another profiler running?", name,
+                        static_cast<int>(result)));
+    }
 }
 
+}  // namespace
+
 void subscribe_to_cupti() {
-    void* subscriber = nullptr;
-    call_cupti("cuptiSubscribe", &subscriber, &on_call, static_cast<void*>(nullptr));
-    call_cupti("cuptiEnableDomain", std::uint32_t{1}, subscriber, kDriverApi);
+    void* const cupti = library();
+    CUpti_SubscriberHandle subscriber = nullptr;
+    call<decltype(cuptiSubscribe)>(cupti, "cuptiSubscribe", &subscriber, &on_call, nullptr);
+    call<decltype(cuptiEnableDomain)>(cupti, "cuptiEnableDomain", 1, subscriber,
+                                      CUPTI_CB_DOMAIN_DRIVER_API);
 }
 
 }  // namespace symm::trace
+
+#else
+
+void symm::trace::subscribe_to_cupti() {
+    throw std::runtime_error(
+        "the real driver's calls are recorded by CUPTI, whose headers this build did not find: "
+        "build it with a CUDA Toolkit that has extras/CUPTI, or use --driver emulated");
+}
+
+#endif

@@ -23,7 +23,8 @@ void add(std::string_view name, const void* const* slots, CUresult result,
 /// Puts a table that records in the place of the emulated driver's.
 void forward_through_trace();
 
-/// Subscribes to CUPTI's callbacks. Throws std::runtime_error if it is not found or refuses.
+/// Subscribes to CUPTI's callbacks. Throws std::runtime_error if it is not found or refuses, or if
+/// this build found no headers of it.
 void subscribe_to_cupti();
 
 }  // namespace symm::trace

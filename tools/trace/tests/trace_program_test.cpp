@@ -54,7 +54,6 @@ TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
                 {{"fre", 2, {"there is no step 'fre': use one of alloc, "}},
                  {"--recording /nowhere", 2, {"--recording /nowhere: "}},
                  {"--record /tmp/calls.txt", 2, {"--record: it needs GPUs"}}});
-    expect_runs("06_allreduce_timeline", {{"rows.tsv", 2, {"it needs GPUs: emulated ones"}}});
 }
 
 TEST(TraceProgram, ReadsItsOwnFilesOnly) {
