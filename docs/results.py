@@ -1,14 +1,25 @@
 #!/usr/bin/env python3
-"""Renders the tables of docs/RESULTS.md from the JSON files in docs/results.
+"""Renders measured times from the JSON files in docs/results: a few tables for pages, all of them
+for the site (docs/MEASURED.md).
 
-usage: docs/results.py                     renders the tables
+usage: docs/results.py                     renders the pages' tables
        docs/results.py --check             only says what is not up to date, with exit status 1
        docs/results.py add FOLDER FILE...  takes files of `06_allreduce_bench --json` into
-                                           docs/results/FOLDER, without what no table needs, and
-                                           renders the tables
+                                           docs/results/FOLDER (two_h200), without what no table
+                                           needs, and renders the pages' tables
 
-In the page, a comment stands above each such table: `<!-- results.py: calls two_h200/float_graph
--->`. The first word is a function below, the others are its arguments."""
+A file has the rows of the benchmark, or `columns` and `rows` of any other measurement. Its
+`context` has a title, the machine, the date and the command, and may have `nccl`, a `unit` and
+`notes`. In a page, a comment stands above a table, with a line for each file:
+
+    <!-- results.py
+    rows: 1K, 1M, 1G
+    two_h200/float_graph: algorithm, ours, NCCL
+    two_h200/float_graph_unregistered: ours = ours in no window
+    -->
+
+Rows go by their first cell; without the first line, all rows of the first file are shown. Columns
+may get another title."""
 
 import json
 import re
@@ -16,21 +27,18 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
-PAGE = DOCS / "RESULTS.md"
-WAYS = {"oneshot": "packets", "twoshot": "windows", "copy": "copies"}
+FOLDER = DOCS / "results"
+PAGES = [DOCS / "RESULTS.md"]
+MACHINES = {"two_h200": "two H200s", "four_h200": "four H200s", "eight_h200": "eight H200s",
+            "two_h100": "two H100s", "four_h100": "four H100s"}
 NAMES = {"oneshot": "packets", "twoshot": "two shots", "copy": "copy engine"}
+HALVES = {"oneshot": "packets", "twoshot": "windows", "copy": "copies"}  # RS and AllGather
+# The benchmark's columns: title, key, digits.
 COLUMNS = [("ours", "out_us", 1), ("bus", "out_busbw", 1), ("NCCL", "out_nccl_us", 1),
            ("NCCL symmetric", "out_nccl_symmetric_us", 1), ("speedup", "out_ratio", 2),
-           ("in place", "in_us", 1), ("speedup", "in_ratio", 2)]
-HEADER = DOCS.parent / "labs/06_allreduce/algorithms/algorithm.hpp"
-ALGORITHMS = re.findall(r'"([a-z]+)"', HEADER.read_text())
+           ("in place", "in_us", 1), ("speedup in place", "in_ratio", 2)]
 NEEDED = re.compile("run_type|bytes|label|blocks|(out|in)_(us|busbw|ratio|nccl(_symmetric)?_us)")
-
-
-def rows(name: str) -> dict:
-    """The rows of a file, by bytes."""
-    found = json.loads((DOCS / f"results/{name}.json").read_text())["benchmarks"]
-    return {row["bytes"]: row for row in found if row.get("run_type") != "aggregate"}
+COMMENT = re.compile(r"^<!-- results.py\n((?:\S+: .*\n)+)-->\n(?:\|.*\n)*", re.MULTILINE)
 
 
 def size(count: float) -> str:
@@ -42,88 +50,115 @@ def number(value, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
-def table(head: str, body: list) -> list:
-    """`head` has the names of the columns; those of text begin with `:`."""
-    names = head.split("|")
-    return ["| " + " | ".join(name.lstrip(":") for name in names) + " |",
-            "|" + "|".join("---" if name[0] == ":" else "---:" for name in names) + "|",
-            *("| " + " | ".join(row) + " |" for row in body)]
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
-def way(row: dict) -> str:
-    return NAMES.get(row["label"], row["label"])
+class Measurement:
+    """A file: its context, the titles of its columns, and its rows as text."""
+
+    def __init__(self, name: str):
+        text = (FOLDER / f"{name}.json").read_text()
+        found = json.loads(text)
+        self.context = found["context"]
+        if missing := {"title", "machine", "date", "command"} - self.context.keys():
+            sys.exit(f"docs/results/{name}.json: its context lacks {', '.join(sorted(missing))}")
+        if "benchmarks" not in found:
+            found = json.loads(text, parse_float=str, parse_int=str)  # as many digits as measured
+            self.columns = found["columns"]
+            self.rows = [["-" if cell is None else cell for cell in row] for row in found["rows"]]
+            return
+        measured = [row for row in found["benchmarks"] if row.get("run_type") != "aggregate"]
+        ways = NAMES if self.context["title"].startswith("AllReduce") else HALVES
+        shown = [column for column in COLUMNS if any(column[1] in row for row in measured)]
+        self.columns = ["bytes", "algorithm", "blocks", *(title for title, _, _ in shown)]
+        self.rows = [[size(row["bytes"]), ways.get(row["label"], row["label"]),
+                      number(row["blocks"], 0),
+                      *(number(row.get(key), digits) for _, key, digits in shown)]
+                     for row in measured]
+
+    def column(self, title: str) -> dict:
+        """The cells of a column, by the first cell of their row."""
+        if title not in self.columns:
+            sys.exit(f"'{self.context['title']}' has no column '{title}': {self.columns}")
+        at = self.columns.index(title)
+        return {row[0]: row[at] for row in self.rows}
 
 
-def calls(name: str) -> list:
-    """Our AllReduce and NCCL's two. A column that no row has is left out."""
-    measured = list(rows(name).values())
-    columns = [column for column in COLUMNS if any(column[1] in row for row in measured)]
-    return table("bytes|:algorithm|blocks|" + "|".join(column[0] for column in columns), [
-        [size(row["bytes"]), way(row), number(row["blocks"], 0)]
-        + [number(row.get(key), digits) for _, key, digits in columns] for row in measured])
+def table(titles: list, rows: list) -> str:
+    def line(cells):
+        return "| " + " | ".join(cells) + " |\n"
+
+    texts = [any(not re.fullmatch(r"-|[\d.]+[KMG%x]?", row[at]) for row in rows)
+             for at in range(len(titles))]
+    return (line(titles) + "|" + "|".join("---" if text else "---:" for text in texts) + "|\n" +
+            "".join(map(line, rows)))
 
 
-def halves(folder: str, which: str = "graph") -> list:
-    """A ReduceScatter and an AllGather, with NCCL's two."""
-    def cells(row: dict) -> list:
-        return [WAYS.get(row["label"], row["label"]),
-                *(number(row.get(f"out_{key}us"), 1) for key in ("", "nccl_", "nccl_symmetric_")),
-                number(row.get("out_ratio"), 2), number(row.get("in_ratio"), 2)]
-
-    scatter, gather = (rows(f"{folder}/{name}_{which}") for name in ("reducescatter", "allgather"))
-    return table("bytes|:way|RS|NCCL|sym|speedup|in place|:way|AG|NCCL|sym|speedup|in place", [
-        [size(count), *cells(scatter[count]), *cells(gather[count])] for count in scatter])
-
-
-def blocks(folder: str, most: str) -> list:
-    """Our AllReduce with few blocks, and with all."""
-    few, full = rows(f"{folder}/float_graph_{most}_blocks"), rows(f"{folder}/float_graph")
-    return table(f"bytes|:algorithm|{most} blocks|bus|all|of all blocks' bandwidth|speedup", [
-        [size(count), way(row), number(row["out_us"], 1), number(row["out_busbw"], 1),
-         number(full[count]["out_us"], 1),
-         number(100 * row["out_busbw"] / full[count]["out_busbw"], 0) + " %",
-         number(row.get("out_ratio"), 2)]
-        for count, row in few.items()])
+def chosen(lines: str) -> str:
+    """The table of a page's comment."""
+    titles, columns, keys = [], [], []
+    for name, words in re.findall("(.*?): (.*)", lines):
+        if name == "rows":
+            keys = words.split(", ")
+            continue
+        measured = Measurement(name)
+        titles = titles or [measured.columns[0]]
+        keys = keys or [row[0] for row in measured.rows]
+        for word in words.split(", "):
+            own, _, title = word.partition(" = ")
+            columns.append(measured.column(own))
+            titles.append(title or own)
+    if missing := [key for key in keys if all(key not in column for column in columns)]:
+        sys.exit(f"no file has these rows: {missing}")
+    return table(titles, [[key, *(column.get(key, "-") for column in columns)] for key in keys])
 
 
-def alone(folder: str) -> list:
-    """Each algorithm that was measured alone, and NCCL's default path, in us."""
-    names = [name for name in ALGORITHMS if (DOCS / f"results/{folder}/only_{name}.json").exists()]
-    ours = [rows(f"{folder}/only_{name}") for name in names]
-    nccl = rows(f"{folder}/float_graph")
-    titles = [NAMES.get(name, name) for name in names]
-    return table("bytes|" + "|".join([*titles, "NCCL"]), [
-        [size(count), *(number(column.get(count, {}).get("out_us"), 1) for column in ours),
-         number(nccl.get(count, {}).get("out_nccl_us"), 1)]
-        for count in sorted(set().union(*ours))])
+def everything() -> str:
+    """All files, as sections of a page in docs."""
+    text = ""
+    for folder, machine in MACHINES.items():
+        text += f"\n## {capital(machine)}\n"
+        for file in sorted((FOLDER / folder).glob("*.json")):
+            measured = Measurement(f"{folder}/{file.stem}")
+            context = measured.context
+            facts = [capital(context["machine"]), context["date"][:10],
+                     *(f"NCCL {nccl}" for nccl in [context.get("nccl")] if nccl),
+                     *(f"in {unit}" for unit in [context.get("unit")] if unit)]
+            command = context["command"]
+            command = command if command.startswith("a program") else f"`{command}`"
+            text += (f"\n### {context['title']}\n\n{', '.join(facts)}: {command} "
+                     f"([`{file.name}`](results/{folder}/{file.name})).\n\n" +
+                     "".join(f"{note}\n\n" for note in context.get("notes", [])) +
+                     table(measured.columns, measured.rows))
+    return text
 
 
 def add(folder: str, *files: str) -> None:
-    target = DOCS / "results" / folder
-    target.mkdir(parents=True, exist_ok=True)
+    if folder not in MACHINES:
+        sys.exit(f"there is no machine '{folder}': use one of {', '.join(MACHINES)}, "
+                 "or add it to docs/results.py")
     for file in map(Path, files):
         measured = json.loads(file.read_text())
+        context = measured["context"]
+        if context["emulated"] != "no":
+            sys.exit(f"{file}: these GPUs were emulated, so its times are not performance figures")
         kept = [{key: round(value, 3) if isinstance(value, float) else value
                  for key, value in row.items() if NEEDED.fullmatch(key)}
                 for row in measured["benchmarks"]]
-        context = {key: measured["context"][key] for key in ("date", "driver", "options", "nccl")}
+        how = "in a graph" if "graph launch" in context["options"] else "launched one by one"
+        kept_context = {"title": f"{context['collective']}, {context['datatype']}, {how}",
+                        "machine": MACHINES[folder],
+                        **{key: context[key]
+                           for key in ("date", "command", "driver", "options", "nccl")}}
         text = ",\n".join(json.dumps(row) for row in kept)
-        (target / file.name).write_text(
-            f'{{"context": {json.dumps(context)},\n"benchmarks": [\n{text}\n]}}\n')
+        (FOLDER / folder).mkdir(parents=True, exist_ok=True)
+        (FOLDER / folder / file.name).write_text(
+            f'{{"context": {json.dumps(kept_context)},\n"benchmarks": [\n{text}\n]}}\n')
 
 
 def rendered(page: str) -> str:
-    forms = {form.__name__: form for form in (calls, halves, blocks, alone)}
-    lines = []
-    skipping = False
-    for line in page.splitlines():
-        skipping = skipping and line.startswith("|")
-        if not skipping:
-            lines.append(line)
-        if found := re.fullmatch(r"<!-- results.py: (\w+) (.*) -->", line):
-            lines += forms[found[1]](*found[2].split())
-            skipping = True
-    return "\n".join(lines) + "\n"
+    return COMMENT.sub(lambda found: f"<!-- results.py\n{found[1]}-->\n{chosen(found[1])}", page)
 
 
 def main(*arguments: str) -> int:
@@ -132,14 +167,18 @@ def main(*arguments: str) -> int:
     elif arguments not in ((), ("--check",)):
         print(__doc__, file=sys.stderr)
         return 2
-    old = PAGE.read_text()
-    new = rendered(old)
-    if arguments == ("--check",):
-        wrong = [line for line in new.splitlines() if line not in old.splitlines()]
-        print("".join(f"docs/RESULTS.md is not up to date: {line}\n" for line in wrong[:3]), end="")
-        return new != old
-    PAGE.write_text(new)
-    return 0
+    everything()  # every file can be rendered
+    stale = False
+    for page in PAGES:
+        old = page.read_text()
+        new = rendered(old)
+        if arguments != ("--check",):
+            page.write_text(new)
+        elif new != old:
+            stale = True
+            for line in [line for line in new.splitlines() if line not in old.splitlines()][:3]:
+                print(f"{page.relative_to(DOCS.parent)} is not up to date: {line}")
+    return stale
 
 
 if __name__ == "__main__":

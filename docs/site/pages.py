@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The pages of the site, in the order of the course, and a filter through which Doxygen reads
 each page. It adds what GitHub does not need: names of pages and sections, a table of contents, the
-table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), drawings as
-SVG, links to the previous and next page, and a player in place of each paragraph that begins
-with a link to docs/recordings/NAME.json.
+table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), all tables of
+docs/results (in place of `<!-- results.py: everything -->`), drawings as SVG, links to the previous
+and next page, and a player in place of each paragraph that begins with a link to
+docs/recordings/NAME.json.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
@@ -19,14 +20,16 @@ from pathlib import Path
 import drawing
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools/explore/player"))
+sys.path += [str(ROOT / "tools/explore/player"), str(ROOT / "docs")]
 import page as player  # noqa: E402
+import results  # noqa: E402
 
 FIRST = ["README.md", "docs/ONE_DAY.md"]
-LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/NCCL.md",
-        "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/EXPLORE_YOURS.md",
+LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/MEASURED.md",
+        "docs/NCCL.md", "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/EXPLORE_YOURS.md",
         "docs/FAILURES.md", "docs/DESIGN.md", "docs/ENVIRONMENT.md", "docs/TEACHING.md",
         "CONTRIBUTING.md", "CHANGELOG.md"]
+MEASURED = "<!-- results.py: everything -->\n"
 MANY = 6  # sections: a page that has them gets a table of contents
 RECORDING = re.compile(r"^\[[^\]]*\]\((\S*docs/recordings/(\w+)\.json)\).*?(?=\n\n|\Z)",
                        re.MULTILINE | re.DOTALL)
@@ -138,7 +141,10 @@ def neighbours(page: str) -> str:
 
 
 def filtered(page: str) -> str:
-    parts = FENCED.split((ROOT / page).read_text())
+    text = (ROOT / page).read_text()
+    if MEASURED in text:
+        text = text.replace(MEASURED, results.everything())
+    parts = FENCED.split(text)
     if sum(len(re.findall("^## ", part, re.MULTILINE)) for part in parts[::2]) >= MANY:
         parts[0] = parts[0].replace("\n", "\n\n[TOC]\n", 1)  # below the title
     return "".join(block(part) if at % 2 else prose(page, part)

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/nccl/turn_timer.hpp"
 #include "common/sys/bytes.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/file.hpp"
 #include "labs/06_allreduce/communicator/memory_budget.hpp"
 #include "tools/compare/bench/limit.hpp"
@@ -76,6 +78,17 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
         text += "# Emulated: results are checked, but the times are not performance figures.\n";
     }
     return text + "#\n";
+}
+
+/// The command, with the variables that it reads: how to measure the same again.
+std::string command_line(int argc, char** argv) {
+    std::string variables;
+    for (const env::Variable& variable : env::kVariables) {
+        if (env::is_set(variable.name)) {
+            variables += fmt::format("{}={} ", variable.name, std::getenv(variable.name));
+        }
+    }
+    return fmt::format("{}06_allreduce_bench {}", variables, fmt::join(argv + 1, argv + argc, " "));
 }
 
 /// Adds the properties that all rows share to the JSON.
@@ -170,6 +183,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream& json) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    benchmark::AddCustomContext("command", command_line(argc, argv));
     // Google Benchmark would answer --help itself, so it gets only its own options.
     char** const middle = std::stable_partition(argv + 1, argv + argc, [](std::string_view word) {
         return !word.starts_with("--benchmark_");

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# measure.sh BIN FOLDER: makes the measurements for the AllReduce's tables in docs/RESULTS.md on a
-# machine with 2, 4 or 8 GPUs, in less than ten minutes. BIN holds the programs
-# (build/release/bin, possibly copied from another machine). Each run writes NAME.txt and NAME.json
-# to FOLDER, the most important run first. Exit status 1 if a run failed or took too long.
+# measure.sh BIN FOLDER: makes the AllReduce's measurements (docs/MEASURED.md) on a machine with 2,
+# 4 or 8 GPUs, in less than ten minutes. BIN holds the programs (build/release/bin, possibly copied
+# from another machine). Each run writes NAME.txt and NAME.json to FOLDER, the most important run
+# first. Exit status 1 if a run failed or took too long.
 set -uo pipefail
 bin=$(realpath "${1:?usage: measure.sh BIN FOLDER}")
 folder=${2:?usage: measure.sh BIN FOLDER}
