@@ -7,6 +7,8 @@
 #include <iterator>
 #include <set>
 
+#include "tools/json_string.hpp"
+
 namespace symm::explore {
 namespace {
 
@@ -200,15 +202,6 @@ bool goes_on(const ReportedStep& step, const ReportedStep& next) {
     return same_thread(step, next) && step.places == next.places && deed(step) == deed(next);
 }
 
-/// A JSON string. No text of a report has a control character.
-std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        result += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
-    }
-    return result + '"';
-}
-
 /// The steps that the story of a report tells.
 Told told_of(const Report& report, std::size_t most) {
     Told told(report.steps);
@@ -228,22 +221,22 @@ Told told_of(const Report& report, std::size_t most) {
 std::string json_of(const ReportedStep& step, bool matters) {
     std::vector<std::string> cells;
     for (const auto& [cell, value] : step.cells) {
-        cells.push_back(fmt::format(R"({{"cell":{},"value":{}}})", cell, quoted(value)));
+        cells.push_back(fmt::format(R"({{"cell":{},"value":{}}})", cell, json_string(value)));
     }
     std::vector<std::string> choices;
     for (const auto& [from, value] : step.choices) {
-        choices.push_back(fmt::format(R"({{"step":{},"value":{}}})", from, quoted(value)));
+        choices.push_back(fmt::format(R"({{"step":{},"value":{}}})", from, json_string(value)));
     }
     std::vector<std::string> places;
-    std::ranges::transform(step.places, std::back_inserter(places), quoted);
+    std::ranges::transform(step.places, std::back_inserter(places), json_string);
     return fmt::format(
         R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},)"
         R"("value":{},"from":{},"newest":{},"over":{},"choices":[{}],"cells":[{}],"places":[{}],)"
         R"("until":{},"matters":{}}})",
-        step.rank, step.block, step.thread, quoted(step.what), quoted(step.order),
-        quoted(step.location), quoted(step.value), step.from, step.newest, step.over,
-        fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), quoted(step.until),
-        matters);
+        step.rank, step.block, step.thread, json_string(step.what), json_string(step.order),
+        json_string(step.location), json_string(step.value), step.from, step.newest, step.over,
+        fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","),
+        json_string(step.until), matters);
 }
 
 }  // namespace
@@ -281,20 +274,21 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     }
     std::vector<std::string> cells;
     for (const Cell& cell : report.cells) {
-        cells.push_back(fmt::format(R"({{"name":{},"rank":{},"first":{}}})", quoted(cell.name),
-                                    cell.rank, quoted(cell.first)));
+        cells.push_back(fmt::format(R"({{"name":{},"rank":{},"first":{}}})", json_string(cell.name),
+                                    cell.rank, json_string(cell.first)));
     }
     std::vector<std::string> lines;
     if (report.failed) {
-        std::ranges::transform(story(report, most), std::back_inserter(lines), quoted);
+        std::ranges::transform(story(report, most), std::back_inserter(lines), json_string);
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
         R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"story":[{}],"involved":[{}],)"
         R"("cells":[{}],"steps":[{}]}})",
-        quoted(protocol), may_give_up, report.threads, report.executions, report.over_links,
-        report.seconds, report.exhausted, report.failed, quoted(report.why), fmt::join(lines, ","),
-        fmt::join(report.involved, ","), fmt::join(cells, ","), fmt::join(steps, ","));
+        json_string(protocol), may_give_up, report.threads, report.executions, report.over_links,
+        report.seconds, report.exhausted, report.failed, json_string(report.why),
+        fmt::join(lines, ","), fmt::join(report.involved, ","), fmt::join(cells, ","),
+        fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

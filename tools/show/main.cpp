@@ -13,6 +13,7 @@
 #include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "tools/json_string.hpp"
 #include "tools/show/recorder.hpp"
 
 namespace {
@@ -138,7 +139,8 @@ void run(Rank& rank, const Options& options) {
     if (rank.rank() == 0) {
         std::vector<std::string> lines;
         for (const show::Place& place : places) {
-            lines.push_back(fmt::format(R"(["{}", {}, {}])", place.name, place.rank, place.sender));
+            lines.push_back(
+                fmt::format("[{}, {}, {}]", json_string(place.name), place.rank, place.sender));
         }
         rank.headline("{{\"elements\": {}, \"places\": [{}],\n\"entries\": {}}}\n", count,
                       fmt::join(lines, ", "), show::end_recording());

@@ -12,6 +12,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/emu/kernels/host_twin.hpp"
 #include "common/emu/kernels/launch.hpp"
+#include "tools/json_string.hpp"
 
 namespace symm::show {
 namespace {
@@ -89,8 +90,8 @@ Words words_at(CUdeviceptr address, std::size_t bytes) {
 
 void add(const char* what, int rank, std::size_t number, std::size_t at, std::size_t offset,
          const Words& words = {}) {
-    entries.push_back(
-        fmt::format(R"(["{}", {}, {}, {}, {}, {}])", what, rank, number, at, offset, words));
+    entries.push_back(fmt::format("[{}, {}, {}, {}, {}, {}]", json_string(what), rank, number, at,
+                                  offset, words));
 }
 
 /// The words are those that are there now.

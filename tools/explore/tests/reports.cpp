@@ -286,6 +286,20 @@ bool wide_accesses_are_counted() {
     return is_as_expected("40 bytes over a link", "1 executions", report) && report.over_links == 3;
 }
 
+// A scene's author chooses such texts.
+bool texts_are_quoted() {
+    Report report;
+    report.why = "a \"b\" \\ c\n\t\x1b[m";
+    const std::string json = as_json(report, "two\nlines", false);
+    const bool right =
+        json.starts_with(R"({"protocol":"two\u000alines",)") &&
+        json.find(R"("why":"a \"b\" \\ c\u000a\u0009\u001b[m",)") != std::string::npos;
+    if (!right) {
+        fmt::print("texts with quotes and control characters are no JSON: {}\n", json);
+    }
+    return right;
+}
+
 }  // namespace
 }  // namespace symm::explore
 
@@ -307,7 +321,7 @@ int main() {
     for (const bool right :
          {is_as_expected("a thread leaves", "1 executions", leave_early(true)),
           is_as_expected("a thread leaves unannounced", "waits at a barrier", leave_early(false)),
-          unread_is_told(), wide_accesses_are_counted()}) {
+          unread_is_told(), wide_accesses_are_counted(), texts_are_quoted()}) {
         wrong += right ? 0 : 1;
     }
     fmt::print("{} reports are wrong\n", wrong);
