@@ -108,7 +108,7 @@ unsigned packs_of(const RmsNormRows& rows) {
     return static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
 }
 
-RmsNormCall call_of(const symm::OwnCollective& own, const RmsNormRows& rows) {
+RmsNormParams params_of(const symm::OwnCollective& own, const RmsNormRows& rows) {
     return {own.call({{rows.type}, rows.x, rows.out, std::size_t{rows.rows} * rows.hidden}),
             rows.residual,
             rows.weight,
@@ -148,7 +148,7 @@ AllReduceRmsNorm::AllReduceRmsNorm(symm::Communicator& communicator)
                    .local()) {}
 
 void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) const {
-    const RmsNormCall call = call_of(own_, rows);
+    const RmsNormParams call = params_of(own_, rows);
     const unsigned packs = packs_of(rows);
     constexpr unsigned kLanes = symm::simt::kWarpSize;
     const unsigned parts_of_row = (packs + kLanes - 1) / kLanes;
@@ -203,9 +203,9 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
         }
     };
     const auto by_windows = [&] {
-        const RmsNormWindowsCall call{call_of(own_, rows), way == RmsNormWay::kTwoShots,
-                                      own_.meeting(rows.x, rows.residual, bytes_of(rows)),
-                                      own_.barrier()};
+        const RmsNormWindowsParams call{params_of(own_, rows), way == RmsNormWay::kTwoShots,
+                                        own_.meeting(rows.x, rows.residual, bytes_of(rows)),
+                                        own_.barrier()};
         with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
             if (packs_of(rows) > kThreads) {
                 launch(own_, rows, LongRowsInWindows<T, kMost>{call}, symm::kMaxBarrierBlocks,

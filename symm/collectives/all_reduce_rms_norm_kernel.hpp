@@ -61,7 +61,7 @@ template <int kMost>
 inline constexpr unsigned kThreadsFor = kMost <= 2 ? kManyThreads : kThreads;
 
 /// Parameters of all kernels. x is `in`, with `count` elements in all.
-struct RmsNormCall : symm::MailboxCall {
+struct RmsNormParams : symm::MailboxCall {
     CUdeviceptr residual;
     CUdeviceptr weight;  ///< One row.
     unsigned rows;
@@ -130,7 +130,7 @@ public:
         return sizeof(Squares) + hidden * static_cast<unsigned>(sizeof(T));
     }
 
-    __host__ __device__ RowNorm(const symm::simt::ThreadBlock& block, const RmsNormCall& call)
+    __host__ __device__ RowNorm(const symm::simt::ThreadBlock& block, const RmsNormParams& call)
         : call_(call),
           block_(block),
           warp_(block),
@@ -204,7 +204,7 @@ private:
         return true;
     }
 
-    const RmsNormCall& call_;
+    const RmsNormParams& call_;
     symm::simt::ThreadBlock block_;
     symm::simt::Warp warp_;
     symm::AbortBarrier all_;
@@ -217,7 +217,7 @@ private:
 
 /// One shot through the mailbox, for at most kMost ranks: what a thread does with a pack.
 template <class T, int kMost>
-struct MailedRows : RmsNormCall {
+struct MailedRows : RmsNormParams {
     static constexpr unsigned kMaxThreads = kThreadsFor<kMost>;
     /// The residual is added up like one more rank's pack.
     using Session = symm::MailboxSession<symm::SentinelPacks, kMost + 1>;
@@ -290,7 +290,7 @@ struct RmsNormPacks : MailedRows<T, kMost> {
 };
 
 /// Parameters of the kernel that reads x in place.
-struct RmsNormWindowsCall : RmsNormCall {
+struct RmsNormWindowsParams : RmsNormParams {
     bool two_shots;
     symm::Rendezvous rendezvous;  ///< Of x and the residual.
     symm::BarrierView barrier;
@@ -298,7 +298,7 @@ struct RmsNormWindowsCall : RmsNormCall {
 
 /// One or two shots through windows, for at most kMost ranks.
 template <class T, int kMost, unsigned kMostThreads = kThreadsFor<kMost>>
-struct RmsNormWindows : RmsNormWindowsCall {
+struct RmsNormWindows : RmsNormWindowsParams {
     static constexpr unsigned kMaxThreads = kMostThreads;
     static unsigned shared_bytes(unsigned hidden) {
         return RowNorm<T>::shared_bytes(hidden) + kMost * sizeof(symm::Buffers);

@@ -13,10 +13,10 @@ namespace {
 using symm::refuse_unless;
 
 // The kernels do not depend on a type: launch_for() chooses by the number of ranks alone.
-constexpr auto kPackets = []<class T, int kMost>(const AllToAllCall& call) {
+constexpr auto kPackets = []<class T, int kMost>(const AllToAllParams& call) {
     return AllToAllPackets<kMost>{call};
 };
-constexpr auto kWindows = []<class T, int kMost>(const AllToAllWindowsCall& call) {
+constexpr auto kWindows = []<class T, int kMost>(const AllToAllWindowsParams& call) {
     return AllToAllWindows<kMost>{call};
 };
 /// Parts of so many bytes are sent in turns: below, a turn's wait costs more than it gains.
@@ -26,9 +26,9 @@ constexpr symm::DataType kByte = symm::DataType::kUint8;
 
 symm::OwnNeeds needs(int ranks) {
     return {.slots_per_peer = AllToAll::kSlots, .resident = [=](unsigned threads) {
-                return std::min(symm::resident_blocks_for<AllToAllCall, kTypes>(kByte, ranks,
-                                                                                threads, kPackets),
-                                symm::resident_blocks_for<AllToAllWindowsCall, kTypes>(
+                return std::min(symm::resident_blocks_for<AllToAllParams, kTypes>(
+                                    kByte, ranks, threads, kPackets),
+                                symm::resident_blocks_for<AllToAllWindowsParams, kTypes>(
                                     kByte, ranks, threads, kWindows));
             }};
 }
@@ -78,9 +78,9 @@ void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllW
     const auto queue = [&] {
         symm::MailboxCall mailbox = own_.call({{kByte}, parts.in, parts.out, parts.most});
         mailbox.stride = bytes;
-        const AllToAllCall call{mailbox, parts.element,
-                                reinterpret_cast<const std::uint32_t*>(parts.counts),
-                                reinterpret_cast<std::uint32_t*>(parts.received)};
+        const AllToAllParams call{mailbox, parts.element,
+                                  reinterpret_cast<const std::uint32_t*>(parts.counts),
+                                  reinterpret_cast<std::uint32_t*>(parts.received)};
         symm::LaunchShape shape = symm::shape_for(bytes / (packets ? 8 : 16) + 1, own_.most());
         if (packets) {
             symm::launch_for<kTypes>(stream, shape, kByte, own_.ranks(), call, kPackets);
@@ -88,8 +88,8 @@ void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllW
             shape.blocks = std::min(shape.blocks, symm::kMaxBarrierBlocks);
             symm::launch_for<kTypes>(
                 stream, shape, kByte, own_.ranks(),
-                AllToAllWindowsCall{call, own_.meeting(parts.out, parts.out, all), own_.barrier(),
-                                    own_.turns(), bytes >= kInTurns},
+                AllToAllWindowsParams{call, own_.meeting(parts.out, parts.out, all), own_.barrier(),
+                                      own_.turns(), bytes >= kInTurns},
                 kWindows);
         }
     };

@@ -40,7 +40,7 @@ namespace symm::collectives {
 
 /// Parameters of both kernels. `in`, `out` and `count`, the elements of a part or the most of them,
 /// are in MailboxCall; so is `stride`, the bytes from one part to the next.
-struct AllToAllCall : symm::MailboxCall {
+struct AllToAllParams : symm::MailboxCall {
     unsigned element;             ///< Bytes of an element.
     const std::uint32_t* counts;  ///< Elements for each rank; null: `count` for each.
     std::uint32_t* received;      ///< Becomes the elements from each rank, if there are counts.
@@ -93,7 +93,7 @@ __host__ __device__ std::size_t packs_in(std::size_t bytes) {
 
 /// Small parts, for at most kMost ranks.
 template <int kMost>
-struct AllToAllPackets : AllToAllCall {
+struct AllToAllPackets : AllToAllParams {
     using Pack = symm::simt::Pack8;
     static constexpr unsigned kMaxThreads = 512;
 
@@ -177,7 +177,7 @@ private:
 };
 
 /// Parameters of the kernel for large parts.
-struct AllToAllWindowsCall : AllToAllCall {
+struct AllToAllWindowsParams : AllToAllParams {
     symm::Rendezvous rendezvous;
     symm::BarrierView barrier;
     symm::SymmetricPointer<symm::TurnsMemory> turns;
@@ -186,7 +186,7 @@ struct AllToAllWindowsCall : AllToAllCall {
 
 /// Large parts, for at most kMost ranks. Only the counts go through the mailbox.
 template <int kMost>
-struct AllToAllWindows : AllToAllWindowsCall {
+struct AllToAllWindows : AllToAllWindowsParams {
     using Pack = symm::simt::Pack16;
     static constexpr unsigned kMaxThreads = 512;
     static constexpr unsigned kSharedBytes = kMost * sizeof(symm::Buffers);

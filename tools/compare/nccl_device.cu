@@ -16,7 +16,7 @@ namespace symm {
 namespace {
 
 constexpr Types kTypes = Types::kFloatAndBfloat16;
-constexpr auto kKernel = []<class T, int kMost>(const NcclTwoShotCall& call) {
+constexpr auto kKernel = []<class T, int kMost>(const NcclTwoShotParams& call) {
     return NcclTwoShot<T, kMost>{call};
 };
 
@@ -57,8 +57,8 @@ NcclDeviceCall nccl_device_call(NcclCommunicator& nccl, const NcclDeviceOptions&
     if (options.type != DataType::kFloat && options.type != DataType::kBfloat16) {
         throw std::runtime_error("its kernel is compiled for float and bfloat16 only");
     }
-    if (resident_blocks_for<NcclTwoShotCall, kTypes>(options.type, options.ranks, most.threads,
-                                                     kKernel) < most.blocks) {
+    if (resident_blocks_for<NcclTwoShotParams, kTypes>(options.type, options.ranks, most.threads,
+                                                       kKernel) < most.blocks) {
         throw std::runtime_error(
             fmt::format("the device cannot keep {} blocks of its kernel resident", most.blocks));
     }
@@ -69,7 +69,7 @@ NcclDeviceCall nccl_device_call(NcclCommunicator& nccl, const NcclDeviceOptions&
                                              reached, options.ranks));
     }
     return [device, options](CUstream stream, LaunchShape shape, std::size_t count, bool in_place) {
-        const NcclTwoShotCall call{
+        const NcclTwoShotParams call{
             static_cast<ncclWindow_t>(options.in),
             static_cast<ncclWindow_t>(in_place ? options.in : options.out), count,
             Reduction(options.op, options.ranks, is_signed_integer(options.type)), device->comm};

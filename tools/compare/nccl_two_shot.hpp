@@ -25,7 +25,7 @@
 namespace symm {
 
 /// Parameters of a call's kernel, for any type.
-struct NcclTwoShotCall {
+struct NcclTwoShotParams {
     ncclWindow_t in;  ///< Windows begin at multiples of NCCL_WIN_REQUIRED_ALIGNMENT, 4096.
     ncclWindow_t out;
     std::size_t count;  ///< Elements.
@@ -35,7 +35,7 @@ struct NcclTwoShotCall {
 
 /// The kernel, for at most kMost ranks. It runs on GPUs only.
 template <class T, int kMost>
-struct NcclTwoShot : NcclTwoShotCall {
+struct NcclTwoShot : NcclTwoShotParams {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
     static constexpr unsigned kMaxThreads = kMostThreads;
 

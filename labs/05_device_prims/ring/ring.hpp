@@ -40,9 +40,9 @@
 
 namespace symm {
 
-/// One call, as a kernel of one rank sees it. Buffer sizes in elements: see ring_request.hpp.
+/// Parameters of one rank's kernel. Buffer sizes in elements: see ring_request.hpp.
 template <class T>
-struct RingCall {
+struct RingParams {
     Collective collective;
     Reduction reduction;
     const T* input;
@@ -69,7 +69,7 @@ template <class Protocol, class T>
 class Ring {
 public:
     /// The steps on channel `channel` of `channels`, numbers that are the same on all ranks.
-    __host__ __device__ Ring(Protocol& protocol, const RingCall<T>& call, unsigned channel,
+    __host__ __device__ Ring(Protocol& protocol, const RingParams<T>& call, unsigned channel,
                              unsigned channels, int rank, int ranks)
         : prims_(protocol),
           call_(call),
@@ -184,7 +184,7 @@ private:
     }
 
     Primitives<Protocol, T> prims_;
-    const RingCall<T>& call_;
+    const RingParams<T>& call_;
     unsigned channel_;
     unsigned channels_;
     int rank_;

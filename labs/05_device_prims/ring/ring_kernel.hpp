@@ -26,7 +26,7 @@ struct RingKernel {
         std::uint32_t traced;
     };
 
-    RingCall<T> call;
+    RingParams<T> call;
     Connection from_prev;
     Connection to_next;
     int rank;

@@ -83,7 +83,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
         }
         auto* const squares = scene.allocate<symm::Packet>(kMostParts, "squares", rank);
         squares[2] = squares[3] = calls.old;
-        const RmsNormWindowsCall call{
+        const RmsNormWindowsParams call{
             {memory.call(scene, rank, in, out, 0, calls.last),
              reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights), 0,
              calls.hidden, kEpsilon},
@@ -98,7 +98,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             }
         };
         const auto kernel = [=](unsigned c, const ThreadBlock& block) {
-            RmsNormWindowsCall mine = call;
+            RmsNormWindowsParams mine = call;
             mine.rows = calls.rows[c];
             mine.count = calls.rows[c] * calls.hidden;
             const unsigned lanes = symm::simt::Warp(block).size();

@@ -56,12 +56,13 @@ void fill_scene(Scene& scene, const Calls& calls) {
         auto* const out = scene.allocate<std::uint64_t>(elements, "out", rank);
         auto* const counts = scene.allocate<std::uint32_t>(kMost, "counts", rank);
         auto* const received = scene.allocate<std::uint32_t>(kMost, "received", rank);
-        AllToAllWindowsCall call{{memory.call(scene, rank, in, out, kPart, calls.last),
-                                  sizeof(std::uint64_t), calls.counts ? counts : nullptr, received},
-                                 memory.meeting(rank, out, out),
-                                 memory.barrier(rank),
-                                 memory.turns,
-                                 true};
+        AllToAllWindowsParams call{
+            {memory.call(scene, rank, in, out, kPart, calls.last), sizeof(std::uint64_t),
+             calls.counts ? counts : nullptr, received},
+            memory.meeting(rank, out, out),
+            memory.barrier(rank),
+            memory.turns,
+            true};
         call.stride = kPart * sizeof(std::uint64_t);
         const auto fill = [=](unsigned c) {
             for (std::size_t i = 0; i < elements; ++i) {

@@ -94,9 +94,9 @@ TEST(AllToAll, BringsTheElementsThatEachRankHas) {
             side.put(offsetof(Memory, out), before.out);
             side.put(offsetof(Memory, counts), before.counts);
             rank.bootstrap().barrier("inputs are there");
-            AllToAllCall parameters{side.call(offsetof(Memory, in), offsetof(Memory, out), kMost),
-                                    kElement, side.range.at<Memory>(rank.rank())->counts,
-                                    side.range.at<Memory>(rank.rank())->received};
+            AllToAllParams parameters{side.call(offsetof(Memory, in), offsetof(Memory, out), kMost),
+                                      kElement, side.range.at<Memory>(rank.rank())->counts,
+                                      side.range.at<Memory>(rank.rank())->received};
             parameters.stride = kMost * kElement;
             const unsigned threads = 2 + call % 2;  // with 3, all packets have threads of their own
             symm::launch(side.stream.get(), 2, threads, AllToAllPackets<kRanks>{parameters});

@@ -222,14 +222,14 @@ void rings(Scene& scene, std::uint64_t slot_bytes, const RingShape& shape) {
                                         (rank + 1) % ranks, timeout};
                     Protocol protocol(block, ends, {ReduceOp::kSum, ranks}, outs,
                                       block.shared<typename Protocol::Shared>());
-                    const RingCall<Word> call{Collective::kAllReduce,
-                                              {ReduceOp::kSum, ranks},
-                                              in,
-                                              out,
-                                              count,
-                                              chunk,
-                                              0,
-                                              outs};
+                    const RingParams<Word> call{Collective::kAllReduce,
+                                                {ReduceOp::kSum, ranks},
+                                                in,
+                                                out,
+                                                count,
+                                                chunk,
+                                                0,
+                                                outs};
                     Ring<Protocol, Word>(protocol, call, 0, 1, rank, ranks).run();
                     protocol.finish();
                     explore::kernel_end();

@@ -146,14 +146,14 @@ int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most
             }
             Chunk other(count);
             Chunk& output = in_place ? input : other;
-            const RingCall<Element> call{Collective::kAllReduce,
-                                         {ReduceOp::kSum, ranks},
-                                         input.data(),
-                                         output.data(),
-                                         count,
-                                         ring_chunk(count, channels, n, most, 1),
-                                         0,
-                                         {}};
+            const RingParams<Element> call{Collective::kAllReduce,
+                                           {ReduceOp::kSum, ranks},
+                                           input.data(),
+                                           output.data(),
+                                           count,
+                                           ring_chunk(count, channels, n, most, 1),
+                                           0,
+                                           {}};
             InQueues protocol(queues[rank], queues[(rank + 1) % n], input, output);
             for (unsigned channel = 0; channel < channels; ++channel) {
                 Ring(protocol, call, channel, channels, me, ranks).run();
@@ -210,14 +210,14 @@ struct Complete {
 TEST(RingOrder, OfAllReduceOfMoreThan2To32Elements) {
     constexpr std::size_t kCount = (std::size_t{1} << 33) + 5;
     Element first = 0;
-    const RingCall<Element> call{Collective::kAllReduce,
-                                 {ReduceOp::kSum, 2},
-                                 &first,
-                                 &first,
-                                 kCount,
-                                 std::size_t{1} << 31,
-                                 0,
-                                 {}};
+    const RingParams<Element> call{Collective::kAllReduce,
+                                   {ReduceOp::kSum, 2},
+                                   &first,
+                                   &first,
+                                   kCount,
+                                   std::size_t{1} << 31,
+                                   0,
+                                   {}};
     Complete protocol;
     Ring(protocol, call, 0, 1, 0, 2).run();
     EXPECT_EQ(protocol.elements, kCount);
@@ -239,14 +239,14 @@ TEST(RingOrder, OfAllReduceGivesARankItsOwnChunk) {
     constexpr std::size_t kChunk = 2;
     const Chunk input(kRanks * kChunk);
     Chunk output(kRanks * kChunk);
-    const RingCall<Element> call{Collective::kAllReduce,
-                                 {ReduceOp::kSum, kRanks},
-                                 input.data(),
-                                 output.data(),
-                                 input.size(),
-                                 kChunk,
-                                 0,
-                                 {}};
+    const RingParams<Element> call{Collective::kAllReduce,
+                                   {ReduceOp::kSum, kRanks},
+                                   input.data(),
+                                   output.data(),
+                                   input.size(),
+                                   kChunk,
+                                   0,
+                                   {}};
     for (int rank = 0; rank < kRanks; ++rank) {
         Completed protocol;
         Ring(protocol, call, 0, 1, rank, kRanks).run();

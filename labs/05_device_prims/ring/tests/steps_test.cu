@@ -19,7 +19,7 @@ template <template <class, class> class ProtocolOf>
 struct SpansKernel {
     using Proto = ProtocolOf<std::int32_t, simt::WarpSpan>;
 
-    StepsCall call;
+    StepsParams call;
     std::int32_t* sent;
     std::int32_t* received;
 

@@ -51,7 +51,7 @@ __host__ __device__ inline std::int32_t value_of(std::uint32_t step, std::size_t
 }
 
 /// Steps of a rank, each of `count` elements, at most most_elements().
-struct StepsCall {
+struct StepsParams {
     Connection from_prev;
     Connection to_next;
     int rank;
@@ -63,7 +63,7 @@ struct StepsCall {
 /// A group makes all steps of the call: it sends the parts of `data`, or receives into them. Part
 /// s has kMost elements, for step s.
 template <class Proto, class Group>
-__host__ __device__ void make_steps(const Group& group, const StepsCall& call, bool sends,
+__host__ __device__ void make_steps(const Group& group, const StepsParams& call, bool sends,
                                     std::int32_t* data, typename Proto::Shared* shared) {
     std::uint64_t unused = 0;  // the steps of the end that the group does not use (ring_ends.hpp)
     RingEnds ends{call.from_prev.end(0), call.to_next.end(0), call.rank,
@@ -81,7 +81,7 @@ __host__ __device__ void make_steps(const Group& group, const StepsCall& call, b
 /// A block makes the steps: rank 0 sends, rank 1 receives.
 template <class Proto>
 struct StepsKernel {
-    StepsCall call;
+    StepsParams call;
     std::int32_t* data;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
@@ -127,7 +127,7 @@ protected:
 
     Channel& channel(int number = 0) const { return memory.as<Channel>()[number]; }
 
-    StepsCall call(const Side& side, std::uint32_t steps, std::size_t count) const {
+    StepsParams call(const Side& side, std::uint32_t steps, std::size_t count) const {
         return {channel().from_prev(), channel().to_next(), side.rank, steps, count,
                 side.timeout.timeout()};
     }
