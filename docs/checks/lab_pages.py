@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks the form of the labs' pages: the sections and their order, and that each row of "The
-essential lines" names parts that exist in its file, and their approximate number of lines."""
+essential lines" names parts that exist in its file, and their approximate number of lines. Checks
+that a header of a protocol begins with a few lines that say what it does: proofs are for pages."""
 
 import re
 import sys
@@ -13,7 +14,9 @@ SECTIONS = ["Before this lab", "Goal", "Background", "Words", "The essential lin
             "What can go wrong", "How NCCL does it", "Going further"]
 ROW = re.compile(r"\| \[`[^`]+`\]\(([^)]+)\) \| ([^|]+) \| (\d+) \|")
 HEAD = "the comment at its top"
-SUM_MIN, SUM_MAX = 150, 250
+SUM_MIN, SUM_MAX = 100, 250
+BRIEF = ["labs/04_*", "labs/05_*", "labs/06_*", "symm/collectives"]  # folders of protocols
+HEAD_MAX = 10  # lines of a header's first comment, without `\file`
 BEGUN = r"// exercise [\d.]+ begins"  # a stub of the course, with fewer lines
 
 
@@ -114,9 +117,20 @@ def check(page: Path) -> list:
     return check_rows(page, text)
 
 
+def check_head(header: Path) -> list:
+    """The fault of a header whose first comment is too long, or none."""
+    lines = header.read_text().splitlines()
+    count = len([at for at in head(lines) if not lines[at].endswith("\\file")])
+    return [] if count <= HEAD_MAX else [
+        f"its first comment has {count} lines: say in {HEAD_MAX} what it does, in steps. A proof, "
+        "or a long table, is for the page of its folder"]
+
+
 def main() -> int:
-    faults = [f"{page.relative_to(ROOT)}: {fault}"
-              for page in sorted(ROOT.glob("labs/0*/README.md")) for fault in check(page)]
+    pages = sorted(ROOT.glob("labs/0*/README.md"))
+    headers = sorted(header for folder in BRIEF for header in ROOT.glob(f"{folder}/**/*.hpp"))
+    faults = [f"{path.relative_to(ROOT)}: {fault}" for paths, of in ((pages, check),
+              (headers, check_head)) for path in paths for fault in of(path)]
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0

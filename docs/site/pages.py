@@ -82,9 +82,7 @@ def table(page: str, sentence: str, link: str) -> str:
     rows = re.search(r"(?:^/// \|.*\n)+", path.read_text() if path.is_file() else "", re.MULTILINE)
     if not rows:
         sys.exit(f"{page} includes the table of {link}, which has none")
-    # The text below the table stays in the header.
-    cells = re.sub(r":? see below| \*(?= *\|)", f" (see `{path.name}`)", rows[0])
-    return f"{sentence}\n\n" + re.sub("^/// ", "", cells, flags=re.MULTILINE)
+    return f"{sentence}\n\n" + re.sub("^/// ", "", rows[0], flags=re.MULTILINE)
 
 
 def with_player(page: str, link: re.Match) -> str:

@@ -1,23 +1,13 @@
 #pragma once
 /// \file
-/// The barrier at which the threads of a block decide together whether to go on or to leave.
-///
-/// When a wait gives up (common/simt/waiter.hpp), the rank's other waits end, too. But a thread
-/// that is not waiting, or whose wait has succeeded, does not notice. If only the thread that gave
-/// up returned, the others would use data that has not arrived, or wait for it forever. So each
-/// thread passes to the barrier whether all is well with it, and all get the same answer.
+/// The barrier at which the threads of a block decide together whether to go on or to leave. Each
+/// passes whether all is well with it, and all get the same answer. README.md has the reasons.
 ///
 /// | who          | does                                             | why                           |
 /// |--------------|--------------------------------------------------|-------------------------------|
 /// | some threads | wait for a peer, each with a Waiter              | one thread per peer is enough |
 /// | all threads  | `barrier.sync(arrived)`; the others pass true    | all are asked at the same place |
 /// | all threads  | go on, or leave                                  | all got the same answer       |
-///
-/// - All threads leave together: a thread leaves only at a barrier, and all leave at the same one.
-/// - The answer stays false: after the first false, all later answers are false. So a function
-///   whose wait failed can simply return: its caller gets false at the next barrier.
-///
-/// `./lab explore abort_barrier` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
 

@@ -1,10 +1,8 @@
 #pragma once
 /// \file
-/// A barrier of all ranks, block by block, inside a kernel.
-///
-/// Every rank has an inbox in symmetric memory: one flag per block and peer. Block b of each rank
-/// meets block b of every other rank; blocks of one rank do not wait for each other. Block b of
-/// rank r:
+/// A barrier of all ranks, block by block, inside a kernel. Block b of a rank has an inbox in
+/// symmetric memory, with one flag per peer, and meets block b of all other ranks. README.md has
+/// the proofs. Block b of rank r (in a small block, a thread serves several peers p):
 ///
 /// | who         | does                      | to what                 | order     | why                           |
 /// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
@@ -12,21 +10,6 @@
 /// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | a rank that sees the flag sees rank r's writes |
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | now rank r sees rank p's writes |
 /// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
-///
-/// Thread p serves peer p. In a block with fewer threads than ranks, a thread serves several peers.
-///
-/// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
-///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
-/// - A peer may be one barrier ahead, never two: for data passed from barrier to barrier, two
-///   buffers used in turn are enough.
-/// - If a thread's wait gives up, its whole block leaves and sends no more signals, so its peers
-///   give up too: no block uses incomplete data. README.md has the proofs.
-/// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
-///   Epochs wrap; the comparison allows for it.
-///
-/// `./lab explore barrier` runs every execution that the memory model allows.
-///
-/// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 
 #include <cstddef>
 #include <cstdint>

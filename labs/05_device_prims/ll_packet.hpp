@@ -1,30 +1,14 @@
 #pragma once
 /// \file
-/// Data that carries its own flag: NCCL's LL protocol ("low latency").
+/// Data that carries its own flag: NCCL's LL protocol ("low latency"). A packet is one store of 16
+/// bytes, so it takes one trip, where data and a signal take two. README.md has the reasons.
 ///
-///          first half          second half
-///     +---------+---------+---------+---------+
-///     | data 0  | flag    | data 1  | flag    |     16 bytes, one store
-///     +---------+---------+---------+---------+
-///
-/// The receiver polls the packet itself, so a packet takes one trip, where a signal takes two. But
-/// half of the bytes are flags, so packets are for small sizes.
+///     | data 0 | flag | data 1 | flag |
 ///
 /// | who          | does                            | to what             | order             | why  |
 /// |--------------|---------------------------------|---------------------|-------------------|------|
 /// | the sender   | stores the packet with flag f   | the receiver's slot | relaxed, 16 bytes | no other data depends on it |
 /// | the receiver | polls until both flags are f    | its own slot        | relaxed, 16 bytes | each half arrives whole, but the halves may arrive apart |
-///
-/// The memory model promises that each 8-byte half of a 16-byte access arrives whole: data and flag
-/// of one half come together. The halves may arrive apart, so both flags are checked.
-///
-/// A flag must be equal, not just reached: a later one would mean that the data was overwritten.
-/// The protocol around it lets a slot be written again only after it was read (ring/ll.hpp, which
-/// also explains what is done when flags repeat after 2^32 steps; lab 06's packets.hpp).
-///
-/// `./lab explore packet` runs every execution that the memory model allows.
-///
-/// Source: NCCL's src/device/prims_ll.h; ncclLLFifoLine in src/include/device.h.
 
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The smallest message: one GPU stores a number, another polls until it sees it.
+/// The smallest message: one GPU stores a number, another polls until it sees it. Values only grow,
+/// and the comparison allows them to wrap, so nothing is ever cleared.
 ///
 /// | who          | does                      | to what               | order   | why                              |
 /// |--------------|---------------------------|-----------------------|---------|----------------------------------|
@@ -8,16 +9,7 @@
 /// | the sender   | stores `value`            | the receiver's flag   | release | a thread that sees the flag can see the data |
 /// | the receiver | polls until it is reached | its own flag          | acquire | the data is read after the flag  |
 ///
-/// The flag lies in the receiver's memory: the store crosses the link once, and polling stays
-/// local. Each poll of a remote flag would cost a round trip over the link.
-///
-/// Values only grow, and the comparison allows them to wrap. A receiver that polls late may see a
-/// later value than the one it waits for; that value ends its wait too. So nothing is ever cleared.
-///
-/// `./lab explore signal` runs every execution that the memory model allows.
-///
-/// Source: NCCL's src/device/prims_simple.h (waitPeer, postPeer); MSCCL++'s "signal" and "relaxed
-/// signal".
+/// Source: NCCL's waitPeer and postPeer in src/device/prims_simple.h; MSCCL++'s "relaxed signal".
 
 #include <cstdint>
 

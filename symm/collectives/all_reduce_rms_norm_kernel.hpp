@@ -1,49 +1,14 @@
 #pragma once
 /// \file
-/// AllReduce, residual and RMSNorm in one kernel: for each row of `hidden` elements
+/// AllReduce, residual and RMSNorm in one kernel (RMS_NORM.md has the tables and the proofs). A
+/// block does a row of `hidden` elements at a time:
 ///
 ///     residual += sum over ranks of x;  out = residual / rms(residual) * weight
 ///
-/// where rms(v) is the square root of epsilon plus the mean of v * v. A block does a row at a time,
-/// so that the row's squares are added up in its shared memory. Sums are in the order of the ranks,
-/// the residual last, in float, and rounded once: `residual`, and so `out`, have the same bits on
-/// all ranks if the residuals had them before.
-///
-/// A few rows go through a mailbox in one shot: each rank sends all of x to every other and does
-/// all rows. (long_rows_kernel.hpp has the same for long rows.) Thread t of a block of rank r:
-///
-/// | does                             | to what                     | order   | why                  |
-/// |----------------------------------|-----------------------------|---------|----------------------|
-/// | stores its packs of x, of all the block's rows | slots of all peers | relaxed | a half arrives whole, and is data and flag in one (sentinel_packs.hpp) |
-/// | polls until all peers' packs are there | its own slots         | relaxed | as above             |
-/// | stores the sentinel              | its own slots               | relaxed | they are ready for epoch e + 2 (mailbox.hpp) |
-/// | adds up; stores its packs        | `residual`, the block's row | plain   | for this thread only |
-/// | adds up its squares; lane 0 stores the warp's | the row's half of `squares` | plain | before the sync |
-/// | `AbortBarrier::sync`             |                             | block   | all squares are there, or all leave |
-/// | adds up all warps' squares; stores its packs | `out`           | plain   | for this rank's stream only |
-///
-/// - No deadlock: a thread sends all its packs before it waits for any.
-/// - `squares` has two halves, used in turn: a thread writes the half of row k + 2 after the sync
-///   of row k + 1, to which all threads come when they have read the half of row k.
-/// - The next call cannot overtake this one: a kernel ends with packs of all peers (mailbox.hpp).
-///
-/// More rows are read in place: x, and with two shots the residual, lie in windows. Block b of rank
-/// r takes every dim_blocks-th row:
-///
-/// | does             | to what                   | order            | why                            |
-/// |------------------|---------------------------|------------------|--------------------------------|
-/// | rendezvous       | block b of all ranks      | relaxed, acquire | inputs are written, residuals no longer used (rendezvous.hpp) |
-/// | loads packs of x | every rank's x            | plain            | after the acquire of the rendezvous |
-/// | one shot: stores the sums | its own `residual` | plain           | for this rank only             |
-/// | two shots: stores the sums of every `ranks`-th row | every rank's `residual` | plain | before the release of the barrier |
-/// | barrier          | block b of all ranks      | release, acquire | no rank reads x any more; all sums are there (barrier.hpp) |
-/// | two shots: normalizes the other rows | its own `residual`, `out` | plain | after the acquire of the barrier |
-///
-/// - The next call cannot overtake this one: a rank stores into a residual only after the next
-///   rendezvous, to which its owner comes when it has finished this call.
-///
-/// Source: ours. The operation is FlashInfer's and TensorRT-LLM's allreduce_fusion, which also
-/// sends in one shot to memory that holds a sentinel.
+/// - A few rows: each rank sends all of x to every other through a mailbox, and does all rows.
+/// - More rows are read in place: the ranks meet, load x from all ranks, and pass a barrier. With
+///   two shots each rank adds up its share of the rows, and stores it into the residuals of all
+///   ranks.
 
 #include <cmath>
 #include <symm/kernel.hpp>
@@ -66,7 +31,7 @@ struct RmsNormParams : symm::MailboxCall {
     CUdeviceptr weight;  ///< One row.
     unsigned rows;
     unsigned hidden;  ///< Elements of a row: whole packs.
-    float epsilon;
+    float epsilon;    ///< Added to the mean of a row's squares.
 
     /// The sum of the ranks' packs, with the residual behind them. Its operation is known here, so
     /// no other one is compiled.

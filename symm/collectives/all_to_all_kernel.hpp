@@ -1,36 +1,13 @@
 #pragma once
 /// \file
-/// AllToAll: part p of each rank's input goes to rank p.
+/// AllToAll: part p of each rank's input goes to rank p. The parts have equal sizes, or each rank
+/// has a count for each peer, which only it knows, and which travels too. ALL_TO_ALL.md has the
+/// proofs.
 ///
-/// The parts have equal sizes, or each rank has a count for each peer, which only it knows: so the
-/// counts travel, too. Small parts go through a mailbox, in packets:
-///
-/// | thread i of rank r     | to what                           | order   | why                       |
-/// |------------------------|-----------------------------------|---------|---------------------------|
-/// | thread 0 stores the count for p | slot 0 of each peer p    | relaxed | a packet is data and flag in one; the slot is free (mailbox.hpp) |
-/// | stores its packets of part p | the next slots of each peer p | relaxed | as above               |
-/// | polls for all peers' counts | its own slots 0              | relaxed | now it knows which packets come |
-/// | polls for packets i, and stores their data | its own slots, `out` | relaxed, plain | for this rank's stream only |
-/// | thread 0 clears one unused slot of each peer | its own slots | relaxed | no flag of long ago may pass for a new one |
-///
-/// - No deadlock: a thread sends all its packets before it waits for any.
-/// - The next call cannot overtake this one: every rank receives a packet from each peer in every
-///   call, if only a count. That is what the proof in mailbox.hpp needs.
-///
-/// Large parts are stored into the peers' outputs in place, which lie in windows. Block b of
-/// rank r:
-///
-/// | does               | to what                  | order            | why                            |
-/// |--------------------|--------------------------|------------------|--------------------------------|
-/// | thread 0 of block 0 exchanges the counts | slot 0 of each peer | relaxed | as above |
-/// | rendezvous         | block b of all ranks     | relaxed, acquire | where the outputs are, and that no rank still uses them (rendezvous.hpp) |
-/// | `AbortBarrier::sync` |                        | block            | all leave if thread 0 gave up over the counts |
-/// | stores its packs of part p, for one peer p after another | part r of `out` of peer p | plain | before the release of the barrier; large parts in turns (turns.hpp) |
-/// | between these, copies packs of its own part | its own `out` | plain | while stores wait for the link |
-/// | barrier            | block b of all ranks     | release, acquire | all of block b's share is there (barrier.hpp) |
-///
-/// - The next call cannot overtake this one: a rank stores into an output only after the next
-///   rendezvous, to which its owner comes when it has finished this call.
+/// - Small parts: threads send the count and packets of part p to each peer p through a mailbox,
+///   wait for the peers' counts, then for as many packets, and store their data.
+/// - Large parts: the ranks exchange counts, meet (rendezvous.hpp), store part p into the output of
+///   each peer p, in turns (turns.hpp), copy their own part meanwhile, and pass a barrier.
 ///
 /// Source: ours. NCCL's contrib/custom_algos/alltoall has one on its device API.
 

@@ -1,32 +1,14 @@
 #pragma once
 /// \file
-/// AllReduce, residual and RMSNorm of a few long rows. If one block did a row, as in
-/// all_reduce_rms_norm_kernel.hpp, all its packs would pass through one multiprocessor. Here a row
-/// is divided into *parts*, with one pack for each lane of a warp, and the warps of all blocks do
-/// the parts. The sum of a row's squares then comes from several warps, which exchange the sums of
-/// their parts by packets (ll_packet.hpp) in `squares`, in memory of their own rank:
+/// AllReduce, residual and RMSNorm of a few long rows. A row is divided into parts, with one pack
+/// for each lane of a warp. A warp:
 ///
-/// | a warp does                      | to what                 | order   | why                      |
-/// |----------------------------------|-------------------------|---------|--------------------------|
-/// | stores the packs of x of all its parts | slots of all peers | relaxed | as in all_reduce_rms_norm_kernel.hpp |
-/// | polls until all peers' packs of a part are there | its own slots | relaxed | as there         |
-/// | lane 0 stores the sum of the part's squares | the part's packet in `squares` | relaxed | a packet is data and flag in one |
-/// | stores the sentinel, and the new residual | its own slots, `residual` | relaxed, plain | as there |
-/// | polls the packets of all parts of the row | `squares`      | relaxed | their flag is the number of this call |
-/// | stores its packs                 | `out`                   | plain   | for this rank's stream only |
+/// 1. Sends the packs of x of all its parts to all peers.
+/// 2. For each part: waits for the peers' packs, adds up, and stores the sum of the part's squares
+///    as a packet into `squares`, in memory of its own rank.
+/// 3. Waits for the packets of all parts of the row, which other warps store, and normalizes.
 ///
-/// - No deadlock: all blocks run at once. A warp sends the packs of all its parts before it waits
-///   for any pack, and stores the packets of all its parts before it waits for any packet.
-/// - If a lane's wait gives up, its warp stores no more packets, and the rank's other waits end.
-/// - The next call cannot overtake this one. For slots, see mailbox.hpp. Packets are stored only by
-///   kernels of the same rank, which run one after another.
-/// - Numbers wrap after 2^32 launches, of RmsNormPacks and of this kernel, so the flag of a packet
-///   that was long unused could equal a later number. Each call of this kernel has one packet in
-///   turn to clear, and does so unless it uses that packet. The number of packets is a prime: with
-///   a power of two, odd packets would never have their turn if every second launch were of
-///   RmsNormPacks.
-///
-/// Source: ours.
+/// RMS_NORM.md has the table of accesses, and the proof.
 
 #include <symm/kernel.hpp>
 

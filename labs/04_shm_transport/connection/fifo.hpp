@@ -1,30 +1,13 @@
 #pragma once
 /// \file
 /// A connection from one GPU to another: one or more channels, each a FIFO of eight slots in memory
-/// that both can reach. README.md draws a channel, and explains credits, release and acquire.
-///
-/// Step s uses slot s mod 8. `tail`, near the receiver, is the number of steps that the sender has
-/// filled; `head`, near the sender, is the number that the receiver has emptied. `fifo[s mod 8]`
-/// describes the step's data: how many bytes, and where.
+/// that both can reach. Step s uses slot s mod 8; `fifo[s mod 8]` says how much data it has, and
+/// where. The lab's page explains the orders (1) to (4), and why a channel cannot deadlock.
 ///
 /// | step s: side    | waits for    | order       | then does                   | then stores  | order       |
 /// |-----------------|--------------|-------------|-----------------------------|--------------|-------------|
 /// | fill: sender    | head + 8 > s | acquire (1) | writes the slot, fifo entry | tail = s + 1 | release (2) |
 /// | empty: receiver | tail > s     | acquire (3) | reads fifo entry, the slot  | head = s + 1 | release (4) |
-///
-/// - (2) with (3): the receiver that sees the tail sees the slot's data, not that of eight steps
-///   earlier.
-/// - (4) with (1): the sender that sees the head overwrites no slot that is still being read.
-/// - A side is a group of threads, here a block. One thread waits and stores the counter, all copy.
-///   The group's sync() between them extends the order to all threads: wait, sync, copy, sync,
-///   store.
-/// - One channel cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never
-///   both wait.
-///
-/// In *normal mode* a step's data is in its slot. In *offset mode* it is anywhere in the
-/// connection's buffer: a sender whose data is already there sends it without a copy.
-///
-/// `./lab explore connection` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's `waitPeer` and `postPeer` in src/device/prims_simple.h.
 

@@ -16,7 +16,8 @@ namespace symm {
 /// Slots of a connection (NCCL_STEPS).
 inline constexpr unsigned kSteps = 8;
 
-/// Where a step's data is: NCCL_MODE_NORMAL, NCCL_MODE_OFFSET.
+/// Where a step's data is: in its slot, or anywhere in the connection's buffer (NCCL_MODE_NORMAL,
+/// NCCL_MODE_OFFSET).
 enum class StepMode : std::uint32_t { kNormal, kOffset };
 
 /// The description of a step's data: NCCL's ncclConnFifo. Written by the sender.

@@ -3,19 +3,13 @@
 /// A count of steps that one side stores and the other side polls: NCCL's `postPeer` and
 /// `waitPeer`.
 ///
-/// - The poster stores n in the counter near its peer, post_peer(). With kRelease, a peer that
-///   waits for n with kAcquire sees what the poster did before.
-/// - The waiter polls the counter near itself until it is at least n, wait_peer(). With kAcquire,
-///   what it does next comes after what the peer did before posting n.
-///
-/// Relaxed orders are faster, but guarantee nothing beyond the count itself.
-///
-/// Counts only grow, and are compared by their difference, so they may wrap.
-///
-/// - *Cached*: a poll may be a load over a bus, so the waiter keeps the count that it saw last, and
-///   polls only when that is too small. The acquire that saw count n covers all steps up to n.
-/// - *Adaptive*: at first the waiter only polls; at intervals it checks the abort flag and the
-///   clock; in a long wait it pauses between polls (simt::Waiter).
+/// 1. post_peer() stores n in the counter near the peer. With kRelease, a peer that waits for n
+///    with kAcquire sees what the poster did before. A relaxed post is faster, but orders nothing.
+/// 2. wait_peer() polls the counter near itself until it is at least n. It keeps the count that it
+///    saw last, and polls only when that is too small: a poll may be a load over a bus, and the
+///    acquire that saw count n covers all steps up to n. In a long wait it looks at the abort flag
+///    and the clock at intervals, and pauses between polls (simt::Waiter).
+/// 3. Counts only grow, and are compared by their difference, so they may wrap.
 
 #include <cstdint>
 

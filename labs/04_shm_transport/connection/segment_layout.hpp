@@ -1,19 +1,14 @@
 #pragma once
 /// \file
-/// Where the parts of connections lie in the ranks' segments.
-///
-/// Every rank owns one segment of host memory. A rank polls only its own: it holds the SendMem of
-/// the connections on which it sends, the RecvMem of those on which it receives. The buffer of a
-/// connection lies in the segment of its sender or of its receiver:
+/// Where the parts of connections lie in the ranks' segments. A rank polls only its own segment: it
+/// holds the SendMem of the connections on which it sends, the RecvMem of those on which it
+/// receives. A connection's buffer is near the receiver, which loads, unless a plan specifies the
+/// sender:
 ///
 ///     rank 0's segment: [ RecvMem 1->0, buffer 1->0 | SendMem 0->1 | ... ]
 ///     rank 1's segment: [ SendMem 1->0 | RecvMem 0->1, buffer 0->1 | ... ]
 ///
-/// A load over a bus has to wait for the answer, a store does not. So the buffer is near the
-/// receiver, which loads, unless a plan specifies the sender.
-///
 /// All ranks compute the same layout from the same plans.
-///
 /// Source: NCCL's shmSendSetup and shmRecvSetup in src/transport/shm.cc (NCCL_SHM_LOCALITY).
 
 #include <cstddef>

@@ -1,21 +1,14 @@
 #pragma once
 /// \file
-/// Zeroed pinned host memory that may be allocated while a stream is being captured.
+/// Zeroed pinned host memory that may be allocated while a stream is being captured:
 ///
-/// While a stream is captured into a graph, the driver forbids calls that might queue work of their
-/// own; cuMemAlloc and cuMemHostAlloc are among them. A capture in mode GLOBAL, the default,
-/// forbids them even to other threads. The call fails, and the whole capture is lost.
+/// 1. The thread's capture mode becomes RELAXED (RelaxedCapture of common/cuda/graph.hpp), so that
+///    the driver does not refuse the call, and the capture goes on.
+/// 2. cuMemHostAlloc allocates, and the host writes the zeros: nothing is queued.
+/// 3. The thread's mode becomes what it was.
 ///
-/// A thread that is itself in mode RELAXED may make the calls. That is safe here, since nothing is
-/// queued: the host writes the zeros. RelaxedCapture (common/cuda/graph.hpp) does this:
-///
-///     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-///     cuThreadExchangeStreamCaptureMode(&mode);   // mode now holds the previous one
-///     cuMemHostAlloc(...);
-///     cuThreadExchangeStreamCaptureMode(&mode);   // restores the previous mode
-///
-/// Source: NCCL's ncclCudaHostCalloc in src/include/alloc.h; CUDA Driver API,
-/// cuThreadExchangeStreamCaptureMode.
+/// README.md explains why. Source: NCCL's ncclCudaHostCalloc in src/include/alloc.h; CUDA Driver
+/// API, cuThreadExchangeStreamCaptureMode.
 
 #include <cstddef>
 

@@ -5,11 +5,8 @@
 ///     memfd_create, fallocate, mmap        makes memory that processes can share
 ///     cuMemHostRegister                    lets the GPUs of this process use it
 ///
-/// A memfd is a file in memory, used here instead of a file in /dev/shm: it has no name that
-/// another program could use or guess, or that remains after a process is killed, and it does not
-/// count against the 64 MB that containers give /dev/shm. The memory is freed with its last file
-/// descriptor or mapping, like memory of cuMemCreate.
-///
+/// The memory is freed with its last file descriptor or mapping, like memory of cuMemCreate.
+/// README.md compares a memfd with a file in /dev/shm.
 /// Source: memfd_create(2), fcntl(2) "File Sealing"; CUDA Driver API, cuMemHostRegister; NCCL's
 /// ncclShmOpen in src/misc/shmutils.cc.
 

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// A proxy: a host thread that lets the copy engine move a connection's data.
-///
-/// It is the receiver of connection 1 and the sender of connection 2 (README.md). Per channel:
+/// A proxy: a host thread that lets the copy engine move a connection's data. It is the receiver of
+/// connection 1 and the sender of connection 2. It checks one channel after the other, and never
+/// waits inside a step. README.md has the reasons. Per channel:
 ///
 /// | step s | waits for                | order   | then                                | then stores          | order   |
 /// |--------|--------------------------|---------|-------------------------------------|----------------------|---------|
@@ -10,17 +10,6 @@
 /// |        | connection 2: head + 8 > s | acquire |                                   |                      |         |
 /// | end    | the event                | driver  | copies the fifo entry               | connection 2: tail = s + 1 | release |
 /// |        |                          |         |                                     | connection 1: head = s + 1 | release |
-///
-/// - The copy reads what the sender has written (it starts after the acquire of the tail), and the
-///   receiver reads what was copied (the tail of connection 2 is stored after the event).
-/// - A slot of connection 1 is given back only when its copy has ended.
-/// - The proxy never waits inside a step. It checks one channel after the other.
-/// - Values written by another process are read once, checked, and only then used.
-///
-/// README.md explains why this cannot deadlock, as long as no thread waits for the whole device.
-///
-/// Source: NCCL's shmSendProxyProgress and shmRecvProxyProgress in src/transport/shm.cc
-/// (NCCL_SHM_USE_CUDA_MEMCPY, NCCL_SHM_MEMCPY_MODE).
 
 #include <array>
 #include <cstdint>

@@ -1,18 +1,14 @@
 #pragma once
 /// \file
-/// Sending and receiving between ranks whose GPUs cannot reach each other: through host memory.
-///
-/// Each rank owns one HostSegment; segment_layout.hpp defines its layout. Both sides of a
-/// connection map both segments. The data is copied by the kernels themselves, or, on either side,
-/// by the copy engine (proxy.hpp):
+/// Sending and receiving between ranks whose GPUs cannot reach each other, through host memory: a
+/// HostSegment of each rank, which both sides of a connection map (segment_layout.hpp). Kernels
+/// copy the data, or, on either side, the copy engine (proxy.hpp):
 ///
 ///     proxy      sender's GPU                       host memory            receiver's GPU
 ///     none       kernel ----------------------------> slots -----------------------------> kernel
 ///     sender     kernel -> device slots -> engine --> slots -----------------------------> kernel
 ///     receiver   kernel ----------------------------> slots --> engine -> device slots --> kernel
 ///     both       kernel -> device slots -> engine --> slots --> engine -> device slots --> kernel
-///
-/// Source: NCCL's src/transport/shm.cc.
 
 #include <cuda.h>
 
@@ -72,7 +68,7 @@ struct Transfer {
 /// none.
 ///
 /// With a sender's proxy, call finish() before destruction: data that the proxy has not handed
-/// over yet is lost. With any proxy, make no call that waits for the device (see proxy.hpp) until
+/// over yet is lost. With any proxy, make no call that waits for the device (proxy/README.md) until
 /// finish() has returned. Destruction waits for transfers in flight, and ends them as end_calls()
 /// describes.
 ///

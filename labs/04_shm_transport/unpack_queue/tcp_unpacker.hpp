@@ -1,20 +1,13 @@
 #pragma once
 /// \file
-/// Receives messages over TCP into a GPU's memory, through the queue of unpack_queue.hpp.
-///
-/// On the wire, a piece is a header and its bytes, padded to whole units of 16 bytes of the
-/// destination:
+/// Receives messages over TCP into a GPU's memory, through the queue of unpack_queue.hpp. The host
+/// thread receives the stream unchanged into the bounce buffer, a ring of four parts, then
+/// describes the data between the headers. On the wire, a piece is a header and its bytes, padded
+/// to whole units of 16 bytes of the destination (README.md: why):
 ///
 ///     | destination: 8 bytes | length: 8 bytes | padding: destination mod 16 | data | padding |
 ///
-/// So the place of a byte in the stream and its place in the user's buffer are equal modulo 16,
-/// wherever TCP cuts the stream, and the kernel can copy 16 bytes at once. The sender chooses
-/// pieces and their order as it likes. All numbers are little-endian.
-///
-/// The host thread receives the stream unchanged into the bounce buffer, a ring of four parts. One
-/// system call takes whatever TCP has ready, up to the end of a part, whether that is many pieces
-/// or part of one. Then the thread describes the data between the headers. The ring is small, so
-/// that it stays in the processor's cache.
+/// Pieces may have any length, and come in any order. All numbers are little-endian.
 
 #include <array>
 #include <atomic>

@@ -1,28 +1,15 @@
 #pragma once
 /// \file
-/// A network-device queue: a kernel reassembles data that a network delivers in pieces.
-///
-/// A host thread describes the pieces; a kernel fetches them into the user's buffer:
-///
-///     TCP --recv--> [ bounce buffer, a ring ] --- loads --> kernel --stores--> user's buffer
-///     host thread --> [ queue: descriptors, tail | heads ] <--> kernel
-///
-/// Every block of the kernel reads all descriptors and copies its share of each piece, and has a
-/// head of its own. Descriptor i is entry i mod kUnpackDepth of the queue. All counters only grow.
+/// A network-device queue: a kernel reassembles data that a network delivers in pieces. A host
+/// thread describes the pieces: descriptor i is entry i mod kUnpackDepth of the queue. Every block
+/// of the kernel reads all descriptors, and copies its share of each piece into the user's buffer.
+/// README.md draws this, and has the reasons.
 ///
 /// | side  | waits for                | order   | then does                          | then stores      | order   |
 /// |-------|--------------------------|---------|------------------------------------|------------------|---------|
 /// | host  | each head > j, the last descriptor of a part of the ring | acquire | receives into that part | | |
 /// | host  | each head + kUnpackDepth > i | acquire | writes descriptor i            | tail = i + 1     | release |
 /// | block | tail > i                 | acquire | reads descriptor i, loads its share, stores it | its head = i + 1 | release |
-///
-/// As in fifo.hpp, release with acquire in both directions: no piece is read before it has arrived,
-/// and no part of the ring is overwritten before it was read. A block takes all descriptors up to
-/// the tail that it saw, a *batch*, and stores its head once for the whole batch. README.md lists
-/// the other guarantees.
-///
-/// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
-/// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.
 
 #include <cuda.h>
 

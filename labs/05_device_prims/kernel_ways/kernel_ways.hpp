@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Three ways to a kernel. Each ends with a CUfunction for cuLaunchKernel.
+/// Three ways to a kernel. Each ends with a CUfunction for cuLaunchKernel. On emulated GPUs the
+/// host twins of the kernels run; only the PTX way makes the same calls there as on a GPU.
 ///
 /// | way | where the code is | how the host finds it |
 /// |---|---|---|
@@ -8,11 +9,7 @@
 /// | symbol | machine code in the program, from a static library | by address: cudaGetFuncBySymbol |
 /// | table | machine code, called by one kernel | an index, a parameter of that kernel |
 ///
-/// On emulated GPUs the host twins of the kernels run; only the PTX way makes the same calls there
-/// as on a GPU.
-///
-/// Source: CUDA Driver API, "Library Management"; CUDA Runtime API, cudaGetFuncBySymbol; NCCL,
-/// ncclDevFuncTable in src/device/common.h and ncclLaunchKernel in src/enqueue.cc.
+/// Source: CUDA Driver API, "Library Management"; NCCL's ncclDevFuncTable in src/device/common.h.
 
 #include <cuda.h>
 

@@ -1,24 +1,12 @@
 #pragma once
 /// \file
-/// The protocol LL ("low latency"): every 8 bytes of data carry their own flags (ll_packet.hpp).
-///
-/// A slot holds packets. The receiver polls the packets themselves: the data takes one trip, and
-/// each thread uses its data as soon as it arrives. Half of the bytes moved are flags, so LL is for
-/// small messages.
+/// The protocol LL ("low latency"): every 8 bytes of data carry their own flags (ll_packet.hpp). A
+/// slot holds packets. README.md proves that none is overwritten before it is read.
 ///
 /// | step s: who | waits for                   | order   | then does                             |
 /// |-------------|-----------------------------|---------|---------------------------------------|
 /// | sender      | a credit (ll_steps.hpp)     | relaxed | stores packets with flag s + 1, relaxed |
 /// | receiver    | both flags of a packet      | relaxed | uses its 8 bytes; gives the slot back (ll_steps.hpp) |
-///
-/// - No order is needed for the data: the flags are in the same 8-byte words.
-/// - Packets are overwritten without being cleared. Before flags repeat, after 2^32 steps, the
-///   sender overwrites whole slots (README.md). That the receiver then no longer sees the packets
-///   that it has not read since rests on the ends of two kernels in between.
-/// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
-///   step that it has emptied.
-///
-/// `./lab explore ll` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll.h (and NCCL_LL_CLEAN_MASK in device.h).
 

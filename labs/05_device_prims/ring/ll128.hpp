@@ -1,29 +1,13 @@
 #pragma once
 /// \file
 /// The protocol LL128: 120 bytes of data and one flag of 8 bytes per line of 128 (ll128_line.hpp).
-///
-/// Like LL, with one flag for eight lanes instead of two flags per lane: 94 % of the bytes moved
-/// are data, and it still takes one trip. It works only where a line arrives whole: over NVLink,
-/// not through host memory. Elsewhere a reader could see a line's flag before its data. The host
-/// refuses it there (ring_communicator.hpp).
-///
-/// A warp moves units: two rounds of four lines. A lane has a pack of 16 bytes in each round. The
-/// lanes with a flag have room for half a pack per round, so their one pack is split over both:
-///
-///     lane             0    1   ...   6     7            8  ...  30    31
-///     first round    [ 0 ][ 1 ] ... [ 6 ][ 7 low, flag ][ 8 ] ... [30 ][31 low, flag ]
-///     second round   [32 ][33 ] ... [38 ][ 7 high, flag][39 ] ... [59 ][31 high, flag]
-///
-/// So a unit of 1024 bytes carries 60 packs, 960 bytes.
+/// It works only where a line arrives whole; elsewhere the host refuses it (ring_communicator.hpp).
+/// A warp moves units of two rounds of four lines, which README.md draws.
 ///
 /// | step s: who | waits for                                  | order   | then does                |
 /// |-------------|--------------------------------------------|---------|--------------------------|
 /// | sender      | a credit (ll_steps.hpp)                    | relaxed | stores lines with flag s + 1 |
 /// | receiver    | the flags of all lines of a unit (all lanes of a warp, together) | acquire, then the data; lines are whole | uses the packs; gives the slot back |
-///
-/// Flags have 64 bits and never repeat.
-///
-/// `./lab explore ll128` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll128.h.
 

@@ -1,28 +1,14 @@
 #pragma once
 /// \file
-/// The part shared by LL and LL128: the steps of a channel whose data carries its own flags. (The
-/// contents of a flag, and what is done when LL's flags repeat after 2^32 steps: ll.hpp.)
-///
-/// There is no tail. The head gives the sender its credits, as in lab 04's connection. The sender
-/// looks at it only when it has used all the credits that it knows of: once at the start of a
-/// kernel, then every eight steps if the receiver keeps up.
+/// The part shared by LL and LL128: the steps of a channel whose data carries its own flags. There
+/// is no tail. The head gives the sender its credits, as in lab 04's connection. The sender looks
+/// at it only when it has used all the credits that it knows of: once at the start of a kernel,
+/// then every eight steps if the receiver keeps up. README.md says what the last column rests on.
 ///
 /// | step s: who | does                 | order   | what that rests on                                |
 /// |-------------|----------------------|---------|---------------------------------------------------|
 /// | sender      | thread 0 waits for head + 8 > s, then a sync | relaxed | the sender reads nothing else that the receiver wrote |
 /// | receiver    | a sync, then thread 0 posts head = s + 1     | relaxed | each thread has loaded its data before the sync (LL together with the flags, LL128 after them) |
-///
-/// - PTX's memory model does not promise it: without release and acquire it orders no load of the
-///   data before the stores of a sender that sees the head. It rests on this: each thread has used
-///   the data it loaded before it reaches the sync, and thread 0 stores the head after the sync.
-/// - A step without elements waits for nothing, so the head may be ahead of the sender. That does
-///   no harm: there is nothing in the slot that could be overwritten.
-/// - All threads know the head that thread 0 saw last, so a step that need not wait for a credit
-///   needs no sync for it.
-/// - All threads of a group give up together: a thread whose wait gave up sets a word before the
-///   receiver's sync, and all threads read it after that.
-///
-/// `./lab explore ll` runs every execution that the memory model allows.
 
 #include <cstdint>
 

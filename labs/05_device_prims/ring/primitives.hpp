@@ -1,10 +1,7 @@
 #pragma once
 /// \file
-/// The primitives from which collectives are made, for any protocol: Simple, LL or LL128.
-///
-/// Each call is one step of at most Protocol::step_elements() elements: it receives from the
-/// previous rank of the ring, or sends to the next, or both. The name lists what happens, in this
-/// order:
+/// The primitives from which collectives are made, for any protocol. Each call is one step. Its
+/// name lists what happens, in this order:
 ///
 /// | word   | meaning                                                            |
 /// |--------|--------------------------------------------------------------------|
@@ -13,14 +10,6 @@
 /// | copy   | writes the result to the output                                    |
 /// | send   | sends the result to the next rank                                  |
 /// | direct | before send: stores it into the next rank's output; before recv: the data is already there |
-///
-/// All threads of the group make each call together, with the same numbers; the two ranks of a step
-/// pass the same count (only Simple notices if they do not). Once a wait has given up, all further
-/// calls do nothing.
-///
-/// `source` and `output` may be the same, at any address of their type.
-///
-/// Source: NCCL's `Primitives` (src/device/primitives.h).
 
 #include <cuda_runtime.h>
 
@@ -44,7 +33,11 @@ struct Move {
     __host__ __device__ constexpr bool completes() const { return receive && source && output; }
 };
 
-/// `Protocol` is Simple<T, Group>, LL<T, Group> or LL128<T, Group>.
+/// `Protocol` is Simple<T, Group>, LL<T, Group> or LL128<T, Group>. A call is a step of at most
+/// Protocol::step_elements() elements. All threads of the group make it together, with the same
+/// numbers; the two ranks of a step pass the same count (only Simple notices if they do not).
+/// `source` and `output` may be the same, at any address of their type. Once a wait has given up,
+/// all further calls do nothing.
 template <class Protocol, class T>
 class Primitives {
 public:

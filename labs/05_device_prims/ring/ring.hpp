@@ -2,35 +2,13 @@
 /// \file
 /// Collectives on a ring: rank r receives from rank r - 1 and sends to rank r + 1, modulo n ranks.
 ///
-/// Each block serves a channel, and takes its part of the elements through the ring. The chunk that
-/// rank r handles in each step of an AllReduce, for n = 4:
+/// 1. Each block serves a channel, and takes its part of the elements through the ring, in turns.
+/// 2. The first n steps of a turn add up. Alone, they are a ReduceScatter.
+/// 3. The others distribute. Alone, they are an AllGather, which begins with the send of step n.
+/// 4. Broadcast is a chain that begins at the root, Reduce one that ends there.
 ///
-///     AllReduce         rank 0        rank 1        rank 2        rank 3
-///     send                 3             0             1             2
-///     recv_reduce_send     2             3             0             1
-///     recv_reduce_send     1             2             3             0
-///     recv_reduce_copy_    0             1             2             3      complete
-///       direct_send
-///     direct_recv_copy_    3             0             1             2
-///       direct_send
-///     direct_recv_copy_    2             3             0             1
-///       direct_send
-///     direct_recv          1             2             3             0
-///
-/// The first n steps add up, the others distribute. Alone, the first n are a ReduceScatter, the
-/// rest an AllGather (step n belongs to both: it ends the ReduceScatter, and its send begins the
-/// AllGather). Broadcast is a chain that begins at the root, Reduce one that ends there.
-///
-/// - No deadlock (README.md), if all blocks of all ranks run at the same time.
-/// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
-///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
-///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
-///
-/// Everything is inlined into the kernel, so that the objects stay in registers (docs/DESIGN.md).
-///
-/// `./lab explore ring` runs every execution that the memory model allows.
-///
-/// Source: NCCL's src/device/all_reduce.h, reduce_scatter.h, all_gather.h, broadcast.h, reduce.h.
+/// README.md has the table of the chunks, and the proofs. Everything is inlined into the kernel, so
+/// that the objects stay in registers (docs/DESIGN.md).
 
 #include <cstddef>
 #include <cstdint>

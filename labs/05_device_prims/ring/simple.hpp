@@ -1,8 +1,7 @@
 #pragma once
 /// \file
-/// The protocol Simple: data first, then a flag for all of it.
-///
-/// A step moves as many elements as a slot holds, through lab 04's connection:
+/// The protocol Simple: data first, then a flag for all of it. A step moves as many elements as a
+/// slot holds, through lab 04's connection. README.md explains the direct forms.
 ///
 /// | part        | who         | does                                        | ordered by             |
 /// |-------------|-------------|---------------------------------------------|------------------------|
@@ -11,18 +10,6 @@
 /// | move        | all threads | read source and slot, write output and slot | not accessed elsewhere |
 /// | send        | thread 0    | posts the tail                              | a sync, then release   |
 /// | receive     | thread 0    | posts the head                              | a sync, then release   |
-///
-/// The release waits until all data of the step has arrived, so each step takes two trips over the
-/// link. All bytes moved are data: this is the protocol for large messages.
-///
-/// The *direct* forms store into the next rank's output instead of its slot, which saves that rank
-/// the copy. The slot stays empty; head and tail order the step as before. The next rank must be
-/// ready: it has begun this call, and no longer needs the old contents of its output. The caller
-/// ensures that (ring.hpp).
-///
-/// `./lab explore simple` runs every execution that the memory model allows.
-///
-/// Source: NCCL's src/device/prims_simple.h and common_kernel.h.
 
 #include <cstddef>
 #include <cstdint>

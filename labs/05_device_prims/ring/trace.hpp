@@ -4,10 +4,8 @@
 ///
 /// Each block has a ring buffer of records in device memory. When it begins an activity (waiting
 /// for data or a free slot, moving data), thread 0 writes a timed record; the activity lasts until
-/// the next. When the buffer is full, the oldest records are overwritten.
-///
-/// There are no readers while the kernel runs, so nothing waits here and no order is needed. The
-/// host reads when the stream has finished (ring_trace.hpp).
+/// the next. When the buffer is full, the oldest records are overwritten. The host reads when the
+/// stream has finished (ring_trace.hpp), so nothing waits here and no order is needed.
 ///
 /// Source: NCCL's kernels tell the host when a channel's work begins and ends (`ncclDevProfiler` in
 /// src/include/device.h); here each step is recorded.

@@ -1,9 +1,8 @@
 #pragma once
 /// \file
 /// How a kernel begins: data that all its threads read many times is copied to shared memory.
-///
 /// Several structs are copied at the same time, each by different warps, and one sync ends all the
-/// copies (load_args):
+/// copies (load_args). Explored: `./lab explore load_args`.
 ///
 /// | who             | copies                      | from                                    |
 /// |-----------------|-----------------------------|-----------------------------------------|
@@ -11,10 +10,6 @@
 /// | warp 1          | the block's channel         | the GPU's memory                        |
 /// | all other warps | the first items of the work | the parameters, or pinned host memory   |
 /// | all threads     | nothing more: `block.sync()`, so that no thread reads half a copy |              |
-///
-/// Explored: `./lab explore load_args` (docs/EXPLORE.md).
-///
-/// Source: NCCL's copyToShmem16 and ncclKernelMain in src/device/common.h.
 
 #include <type_traits>
 

@@ -1,14 +1,7 @@
 #pragma once
 /// \file
 /// The work of one launch, as its kernel sees it: a parameter that holds the items, or their place
-/// in a ring. work_fifo.hpp makes it, and explains the protocol.
-///
-/// | storage | where the items lie             | for                                             |
-/// |---------|---------------------------------|-------------------------------------------------|
-/// | args    | in the launch's parameters      | up to kWorkArgsBytes; a captured launch, too    |
-/// | fifo    | in a ring in pinned host memory | more; the ring's entries are used again         |
-///
-/// A kernel does the same with both:
+/// in a ring (work_fifo.hpp). A kernel does the same with both:
 ///
 ///     batch.load(block, shared);                  // the first items, into shared memory
 ///     block.sync();                               // (load_args does both, beside other loads)

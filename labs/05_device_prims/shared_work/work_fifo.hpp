@@ -1,33 +1,14 @@
 #pragma once
 /// \file
-/// The host's side of a kernel's work: one launch brings a batch of items to all its blocks.
-///
-/// Items are numbered from 0 for as long as the FIFO lives; item i is in entry i mod entries. Each
-/// block counts, in a word that only it writes, the items that it has loaded:
-///
-///     host --items--> [ ring: entries, in pinned host memory ] --loads--> shared memory of block b
-///     host <------------------ consumed[b] ------------------------------ block b, thread 0
-///
-/// A batch of n items, the first with number f:
+/// The host's side of a kernel's work: one launch brings a batch of items to all its blocks. Items
+/// are numbered from 0 for as long as the FIFO lives; item i is in entry i mod entries of a ring in
+/// pinned host memory. Each block counts, in a word that only it writes, the items that it has
+/// loaded. README.md has the reasons. A batch of n items, the first with number f:
 ///
 /// | who     | waits for                                | order       | then does           | then              | order       |
 /// |---------|------------------------------------------|-------------|---------------------|-------------------|-------------|
 /// | host    | consumed[b] + entries >= f + n for all b | acquire (1) | writes the n entries | launches, with f and n among the parameters | the launch (2) |
 /// | block b | nothing                                  | the launch (2) | all threads load k more items, sync | consumed[b] = f + items loaded | release (3) |
-///
-/// - (2): the host's writes before a launch are visible to its kernel. So a kernel never polls for
-///   work: its parameters hold the number of items.
-/// - (3) with (1): the host overwrites an entry only when all blocks have loaded it. The sync
-///   extends the order from thread 0, which stores the word, to all threads of the block.
-/// - No deadlock: a kernel waits for nothing here, and the host only for kernels that are already
-///   launched (README.md).
-/// - Batches do not overtake each other: each is launched once, in the order of store(), on one
-///   stream (or on streams that events order). A batch that is never launched keeps its entries.
-///
-/// `./lab explore work_fifo` runs the block's side in every execution, beside a host that follows
-/// the table.
-///
-/// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc (README.md).
 
 #include <cuda.h>
 

@@ -1,26 +1,15 @@
 #pragma once
 /// \file
-/// What a communicator gives to a kernel of your own. symm/collectives/README.md builds
-/// two collectives on it, outside of this repository, with the installed library.
-///
-/// A kernel is a struct with `__host__ __device__ void operator()(const simt::ThreadBlock&) const`.
-/// It derives from MailboxCall, its parameters, which OwnCollective::call() fills in:
-///
-/// | a kernel gets                           | as                               | it uses it through |
-/// |-----------------------------------------|----------------------------------|--------------------|
-/// | its rank, the ranks, the user's buffers | MailboxCall                      | `rank`, `peer(step)`, `in`, `out` |
-/// | a mailbox: slots in every peer's memory, free whenever a call begins | MailboxCall | MailboxSession: `send`, `receive`, `clear`, `end` (mailbox.hpp) |
-/// | the number of the call, also in a replayed graph | MailboxCall, BarrierView | MailboxSession, Barrier: both count in device memory |
-/// | the peers' buffers in windows, and the call's first barrier | OwnCollective::meeting() | Rendezvous::meet (rendezvous.hpp) |
-/// | a barrier of the same block of all ranks | OwnCollective::barrier()        | Barrier (barrier.hpp) |
-/// | one sender at a time for each receiver  | OwnCollective::turns()           | Turns (turns.hpp) |
-/// | waits that end: limit, abort, a rank that is gone | `timeout`              | MailboxSession, Rendezvous, Barrier, or a simt::Waiter |
-/// | blocks that all run at once             | OwnCollective::most()            | the launch         |
+/// What a communicator gives to a kernel of your own. A kernel is a struct that derives from
+/// MailboxCall, its parameters, with `__host__ __device__ void operator()(const simt::ThreadBlock&)
+/// const`. symm/collectives/README.md builds two collectives, and has a table of what a kernel
+/// gets.
 ///
 /// The rules for every kernel: all ranks launch the same number of blocks and threads, at most
-/// most(); every wait goes through one of those above; a thread whose wait gave up writes no output
-/// and sends nothing more; and in each launch every rank receives something from every other, by
-/// the mailbox or a barrier: without that the next call could overtake this one.
+/// most(); every wait goes through a MailboxSession, Rendezvous, Barrier, Turns or a simt::Waiter;
+/// a thread whose wait gave up writes no output and sends nothing more; and in each launch every
+/// rank receives something from every other, by the mailbox or a barrier: without that the next
+/// call could overtake this one.
 
 #include <cuda.h>
 

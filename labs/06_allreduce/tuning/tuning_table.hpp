@@ -1,20 +1,12 @@
 #pragma once
 /// \file
 /// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
-/// machine, as text. `06_allreduce_tune FILE` writes the rows of an AllReduce:
+/// machine, as text (TuningTable). `06_allreduce_tune FILE` writes the rows of an AllReduce:
 ///
 ///     ranks          calls  oneshot  sentinel  push  twoshot
 ///         2       floating      16K        8M     -      16M
 ///         2        integer     512K         -     -      16M
 ///         2  reducescatter       1M         -     -     256M
-///
-/// The first row names the columns. A number is the largest call, in bytes of the larger buffer,
-/// for which its algorithm is taken: the first in the order of the algorithms whose number is large
-/// enough. `-`, or no column, is for no size, `all` for any. Larger calls go to the copy engine. A
-/// row is for up to its number of ranks, and more than the previous row's.
-///
-/// If the ranks' buffers, devices or blocks do not allow the algorithm, the tuner takes another
-/// one, whatever its column says: one shot needs neither windows nor a column.
 
 #include <array>
 #include <cstddef>
@@ -63,6 +55,13 @@ struct TuningRow {
     std::size_t above(Algorithm algorithm) const;
 };
 
+/// In its text, the first row names the columns. A number is the largest call, in bytes of the
+/// larger buffer, for which its algorithm is taken: the first in the order of the algorithms whose
+/// number is large enough. `-`, or no column, is for no size, `all` for any. Larger calls go to the
+/// copy engine. A row is for up to its number of ranks, and more than the previous row's.
+///
+/// If the ranks' buffers, devices or blocks do not allow the algorithm, the tuner takes another
+/// one, whatever its column says: one shot needs neither windows nor a column.
 class TuningTable {
 public:
     /// The file that SYMM_TUNING names; otherwise the library's table for this driver: the one of

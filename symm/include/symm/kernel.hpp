@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// For the file of a kernel of your own: threads, packs, packets, mailboxes, barriers, and where
-/// peers' buffers are (labs/06_allreduce/communicator/own_collective.hpp has the table). These
-/// headers also compile with the explorer.
+/// peers' buffers are (symm/collectives/README.md has the table). These headers also compile with
+/// the explorer.
 
 #include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"

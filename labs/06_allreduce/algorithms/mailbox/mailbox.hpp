@@ -1,38 +1,13 @@
 #pragma once
 /// \file
-/// Mailboxes: memory to which a rank sends before it knows anything of the receiver.
+/// Mailboxes: memory to which a rank sends before it knows anything of the receiver. In epoch e:
 ///
-/// Each algorithm has one on every rank. A launch has a number, its *epoch*. A mailbox has two
-/// *banks*, and the launch of epoch e uses bank e % 2. A bank has a row of *slots* for each peer:
-/// `slots[bank][r]` of rank p is where rank r stores what it sends to rank p. A slot's contents
-/// show by themselves that they have arrived: in packets.hpp by flags that are e, in
-/// sentinel_packs.hpp by being anything but the sentinel.
-///
-/// | who             | does in epoch e                     | to what                        | order   | why |
-/// |-----------------|-------------------------------------|--------------------------------|---------|-----|
-/// | a rank r        | stores data for slot i              | `slots[e % 2][r][i]` of rank p | relaxed | no wait: the bank is free, see below |
-/// | rank p          | polls until the data has arrived    | its own `slots[e % 2][r][i]`   | relaxed | the data shows it by itself |
-/// | p, for packets  | clears one unused slot of each peer | its own `slots[e % 2][r]`      | relaxed | no flag of long ago may pass for a new one after the wrap |
-/// | p, for packs    | stores the sentinel                 | each slot that it has read     | relaxed | nothing there may pass for data of epoch e + 2 |
-/// | all its threads | count the launch, after a sync      | `epochs`                       | plain   | for this rank's next kernel only |
-///
-/// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
-///   rank's kernel ends only after it has received data from every peer in the same call. (It is
-///   enough if sender and receiver of each slot also send to each other; push needs a longer
-///   proof.) Epoch e + 1 uses the other bank. In order:
-///   (1) p's kernel e reads the bank, stores the sentinel (not for packets), and ends;
-///   (2) p's kernel e + 1 sends to r;
-///   (3) r's kernel e + 1 loads that, and ends;
-///   (4) r's kernel e + 2 stores into the bank again.
-///   The end of a kernel acts as a fence after (1) and (3), so relaxed data orders (2)-(3).
-/// - One bank is not enough: a rank that begins e + 1 has its peers' data of e, but the peers may
-///   not have read its own data yet.
-/// - No deadlock, if a thread sends what its peers' threads of the same index wait for before it
-///   waits itself: all threads of all ranks run at the same time, and none waits for another of its
-///   rank before its own waits have ended.
-/// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
-/// - After a rank gives up, its later kernels send nothing: if rank 0 gave up waiting for rank 1,
-///   which came later and succeeded, rank 0's next input may be the output that it never wrote.
+/// 1. A rank stores data into its slots in the mailboxes of its peers. Bank e % 2 is free
+///    (README.md).
+/// 2. It polls its own slots until its peers' data has arrived, which the data shows by itself: in
+///    packets.hpp by flags that are e, in sentinel_packs.hpp by being anything but the sentinel.
+/// 3. It makes slots ready for later: packs clear each slot that they have read, packets one other.
+/// 4. Its threads count the launch, after a sync, for the rank's next kernel.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
 

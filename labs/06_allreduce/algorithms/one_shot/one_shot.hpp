@@ -1,11 +1,7 @@
 #pragma once
 /// \file
-/// AllReduce in one shot: every rank sends all of its input to every other, in packets, and adds up
-/// the packets that arrive.
-///
-/// For small sizes only latency counts, and one shot takes one trip over the link. It needs no
-/// barrier before it: the packets go to a mailbox, whose slots are known to be free (mailbox.hpp).
-/// It needs no barrier after it: a packet carries its own flag. Thread i of rank r:
+/// AllReduce in one shot: every rank sends all of its input to every other, in packets, through a
+/// mailbox (mailbox.hpp), and adds up the packets that arrive. Thread i of rank r:
 ///
 /// | does                               | to what                  | order   | why                   |
 /// |------------------------------------|--------------------------|---------|-----------------------|
@@ -13,13 +9,6 @@
 /// | polls until all peers' packets are there | its own slots i    | relaxed | as above              |
 /// | adds up, in the order of the ranks | `out[i]`                 | plain   | for this rank's stream only; the same bits on all ranks |
 /// | ends the launch                    | unused slots, epochs     |         | see mailbox.hpp       |
-///
-/// - No deadlock: a thread sends packet i before it waits for packet i of any peer.
-/// - The next call cannot overtake this one: unless it gives up, a kernel ends only when it has the
-///   packets of all peers.
-///
-/// `./lab explore one_shot` runs every execution that the memory model allows.
-/// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
 
 #include <cstddef>
 

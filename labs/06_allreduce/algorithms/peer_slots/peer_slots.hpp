@@ -1,22 +1,14 @@
 #pragma once
 /// \file
 /// Scratch memory with a slot for each peer's part, which algorithms share, and how a rank tells
-/// its peers that it gave up waiting.
-///
-/// In two shots, rank p adds up part p. Its peers push their part p into its slots, one for each of
-/// them, instead of being read. Every call ends with a barrier, at which each rank arrives when it
-/// has read its slots. So at the start of a call the slots of all ranks are free.
-///
-/// But copies are queued before, and run even after a wait has given up. So if a rank has arrived
-/// at that barrier and then gives up there, its next copies may overwrite slots that a peer still
-/// reads; and the peer, which has this rank's arrival, passes the barrier. Therefore:
+/// its peers that it gave up waiting. Every call ends with a barrier, at which each rank arrives
+/// when it has read its slots: so at the start of a call they are free, unless a rank gave up in
+/// the barrier. README.md of two_shot_copy has the reasons.
 ///
 /// | who                        | does                                                       | why |
 /// |----------------------------|------------------------------------------------------------|-----|
 /// | a rank whose wait gave up  | stores 1 into `gave_up[r]` of all peers, before its next copies run | they may have used what its copies overwrite |
 /// | a rank that passes the end | fails the call if a peer told it so                         | it has read its slots before |
-///
-/// `./lab explore copy/ends` runs every execution that the memory model allows.
 
 #include <cstddef>
 #include <cstdint>

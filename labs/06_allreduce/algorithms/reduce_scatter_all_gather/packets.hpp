@@ -1,9 +1,8 @@
 #pragma once
 /// \file
-/// The other collectives by packets, for small calls and for memory outside of windows.
-///
-/// All are one shot (one_shot.hpp) with other addresses. Rank r's part of a buffer with parts
-/// begins `r * stride` elements after its start. Thread i of rank r:
+/// The other collectives by packets, for small calls and for memory outside of windows: one shot
+/// (one_shot.hpp) with other addresses. Rank r's part of a buffer with parts begins `r * stride`
+/// elements after its start. Thread i of rank r:
 ///
 /// | collective    | sends packet i                  | to          | polls for    | and stores to `out` |
 /// |---------------|---------------------------------|-------------|--------------|---------------------|
@@ -12,15 +11,8 @@
 /// | Broadcast     | of `in`, if it is the root      | all peers   | the root's   | the root's packet   |
 /// | Reduce        | of `in`                         | the root    | all peers', at the root | at the root, the reduction |
 ///
-/// - The first packet goes from each rank to each other in a Broadcast and a Reduce, too, if only
-///   to say that it is there. That is what the proof in mailbox.hpp needs.
-/// - Orders, no deadlock, and why the next call cannot overtake this one: as in one shot, whose
-///   mailbox they share. All may follow each other.
-/// - In place, `out` is part r of `in`, or `in` is part r of `out`: packet i of that part is loaded
-///   and stored by one thread, in this order.
-///
-/// Explored: `./lab explore packets`.
-/// Source: NCCL's src/device/symmetric/all_gather.cuh and reduce_scatter.cuh (LL).
+/// In a Broadcast and a Reduce, too, each rank sends its first packet to all others, if only to say
+/// that it is there (README.md).
 
 #include <cstddef>
 

@@ -1,10 +1,8 @@
 #pragma once
 /// \file
-/// AllReduce in one shot without flags: every rank stores all of its input into scratch memory of
-/// every other, and memory that still holds the *sentinel* has not been written yet.
-///
-/// A packet (one_shot.hpp) spends half of its bytes on flags. Here all bytes are data
-/// (sentinel_packs.hpp), so this is for floating types only. Thread i of rank r:
+/// AllReduce in one shot without flags, for floating types: every rank stores all of its input into
+/// the mailbox of every other, and memory that still holds the *sentinel* has not been written yet
+/// (sentinel_packs.hpp). Thread i of rank r:
 ///
 /// | does                                | to what             | order   | why                        |
 /// |-------------------------------------|---------------------|---------|----------------------------|
@@ -12,18 +10,6 @@
 /// | polls until no half is the sentinel | its own slots i     | relaxed | as above                   |
 /// | stores the sentinel                 | its own slots i     | relaxed | they are ready for epoch e + 2 (mailbox.hpp) |
 /// | adds up, in the order of the ranks  | `out[i]`            | plain   | for this rank's stream only |
-///
-/// - No deadlock: a thread sends all its packs before it waits for any.
-/// - The next call cannot overtake this one: a kernel ends with all peers' packs.
-/// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
-///
-/// A thread first sends all its packs and only then waits, so the link is busy from the start. It
-/// loads each pack again to add it up, even in place: no other thread writes there.
-///
-/// `./lab explore sentinel` runs every execution that the memory model allows.
-///
-/// Source: TensorRT-LLM's "Lamport" AllReduce. It uses -0.0 as sentinel, and three banks, since a
-/// call clears for a later one; here a slot is cleared as soon as it has been read.
 
 #include <cstddef>
 

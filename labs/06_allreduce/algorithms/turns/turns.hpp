@@ -1,14 +1,8 @@
 #pragma once
 /// \file
-/// Turns: at any time each rank sends to one peer, and each rank receives from one peer.
-///
-/// On four H200s stores reach 366 GB/s if each GPU sends to one neighbour, but 351 if each sends to
-/// all others at once, and 335 on eight: senders meet at a receiver and wait for each other. So a
-/// rank sends everything that it has for one peer before it begins with the next. In turn t it
-/// sends to rank (r + s) mod n, where s = t mod (n - 1) + 1 is the same on all ranks.
-///
-/// Ranks drift apart, so a rank may begin a turn only when its new receiver's link is about to be
-/// free. The rank that sent there in turn t - 1 tells it so:
+/// Turns: at any time each rank sends to one peer, and each rank receives from one peer. In turn t
+/// rank r sends to rank (r + s) mod n, where s = t mod (n - 1) + 1. Turns order no data: one that
+/// begins too early is slower, not wrong. README.md of two_shot_chunks has the reasons.
 ///
 /// | who                                            | does                              | to what             | order   | why |
 /// |------------------------------------------------|-----------------------------------|---------------------|---------|-----|
@@ -16,18 +10,6 @@
 /// | the one that counts four fifths of the blocks  | stores 1                          | `begin[t + 1]` of the rank that sends to this receiver in turn t + 1 | relaxed | no data depends on it |
 /// | the one that counts the last block             | stores 0 into both words          | its own `begin[t]` and `ended[t]` | relaxed | the next call begins with zeros |
 /// | one thread of each block, before turn t + 1    | polls until the word is 1         | its own `begin[t + 1]` | relaxed | |
-///
-/// - Turns order no data: each protocol has flags for that. If a turn began too early, the call
-///   would be slower, not wrong.
-/// - No deadlock: all blocks of all ranks run at once, and turn 0 waits for nothing. Between two
-///   turns a block may wait for something else, as long as that comes without any later turn. Then
-///   by induction all turns begin.
-/// - The next call cannot overtake this one: its blocks meet those of all peers before turn 0, so
-///   all blocks of this rank have ended the call before. Then all words are 0: each block polls
-///   `begin[t]` until it is 1 before it counts turn t, so the last to count stores 0 after the 1.
-/// - A rank that gave up leaves its words as they are. It sends nothing in later calls.
-///
-/// `./lab explore chunks/3x1` runs turns in every execution. Source: ours.
 
 #include <cstdint>
 

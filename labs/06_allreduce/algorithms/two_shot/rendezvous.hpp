@@ -1,34 +1,15 @@
 #pragma once
 /// \file
-/// The ranks meet at the beginning of a call, and exchange their buffers' addresses.
-///
-/// Two shots read and write the peers' buffers in place. Windows are mapped on every rank, but each
-/// rank chooses where in a window its buffer begins. So addresses cross the link first: MPI calls
-/// this a rendezvous. It is also the call's first barrier: a rank that sends its addresses has
-/// written its input, and no longer uses its old output.
-///
-/// An address fits into one packet (ll_packet.hpp), so each block of a rank has an inbox of two
-/// packets per peer. Block b of rank r, whose rendezvous with block b of the others has number e:
+/// The ranks meet at the beginning of a call, and exchange their buffers' addresses. Block b of a
+/// rank has an inbox of two packets per peer (ll_packet.hpp). In its rendezvous number e with block
+/// b of the other ranks (the lab's page has the proof):
 ///
 /// | who         | does                                            | to what                | order     | why |
 /// |-------------|-------------------------------------------------|------------------------|-----------|-----|
-/// | thread p    | stores rank r's `in` and `out`, as addresses at which rank p has them mapped, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
+/// | thread p    | stores rank r's `in` and `out`, as addresses at which rank p has them mapped, with flag e | rank p's `inbox[b][r]` | relaxed   | earlier kernels of the stream have released their work, and this one has none yet |
 /// | thread p    | polls until both packets have flag e            | its own `inbox[b][p]`  | acquire   | rank p's input may be read after it |
 /// | thread p    | stores the addresses from the packets           | `all[p]`               | plain     | shared by the block, or global, for later kernels |
 /// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
-///
-/// \* That is enough: the end of earlier kernels of the stream has released what they wrote, and
-/// this one has written nothing yet (simt::Order::kReleasedByStream).
-///
-/// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
-///   all ranks must be running at once.
-/// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier. A
-///   peer passes it only after this rank has arrived there, with its inbox read.
-/// - No old flag passes for a new one: a block numbers its rendezvous, and in each all peers write
-///   all slots of its inbox. So when number e arrives, a slot holds e - 1, even if numbers wrap.
-///
-/// `./lab explore two_shot` runs every execution that the memory model allows.
-/// Source: ours. NCCL asks for equal offsets on all ranks (NCCL_WIN_COLL_SYMMETRIC).
 
 #include <cstddef>
 #include <cstdint>

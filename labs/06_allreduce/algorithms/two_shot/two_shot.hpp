@@ -1,11 +1,8 @@
 #pragma once
 /// \file
 /// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it
-/// up, and writes the sum into every rank's output.
-///
-/// Every byte crosses a link twice, the least possible unless the switch does the sums. Both
-/// buffers must lie in windows: the kernel reads its peers' inputs and writes their outputs in
-/// place. Block b of rank r:
+/// up, and writes the sum into every rank's output. Both lie in windows. The lab's page has the
+/// proof. Block b of rank r:
 ///
 /// | does            | to what                      | order            | why                                |
 /// |-----------------|------------------------------|------------------|------------------------------------|
@@ -13,19 +10,6 @@
 /// | loads part r    | every rank's `in`            | plain            | after the acquire of the rendezvous |
 /// | stores the sums | part r of every rank's `out` | plain            | before the release of the barrier  |
 /// | barrier         | block b of all ranks         | release, acquire | all of `out` is written, no rank reads `in` any more (barrier.hpp) |
-///
-/// - No deadlock: see both files; the launch keeps all blocks of all ranks resident at once.
-/// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
-///   those of all peers in the barrier, and then no peer reads or writes for this call any more.
-/// - If a rank does not call, the others give up at the rendezvous. If it calls later, it still
-///   uses their buffers. So free no buffer of a failed call before all ranks' kernels have ended.
-/// - In place, even on some ranks only, is safe: only rank r touches part r of any buffer, and the
-///   thread that stores a sum has loaded those packs of all ranks before.
-/// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
-///   the ranks, as in all algorithms, so an element's bits do not depend on which rank adds it up.
-///
-/// `./lab explore two_shot` runs every execution that the memory model allows.
-/// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
 
 #include <cstddef>
 

@@ -1,66 +1,15 @@
 #pragma once
 /// \file
-/// Two shots that only store: each rank pushes its input to its peers in chunks, flags follow, and
-/// each rank pushes the sums of its part. An AllReduce, or one of the two shots alone.
+/// Two shots that only store: an AllReduce, or one of the two shots alone. Rank p adds up part p.
+/// Each block of rank r makes rounds, of the same chunks as this block of the other ranks:
 ///
-/// A load crosses the link twice, as a request and as data; a store crosses it once. Between two
-/// H100s, loads reach 337 GB/s, and stores 366. In two_shot.hpp, each rank loads its peers' inputs.
-/// Here the peers push them instead: rank p adds up part p, and has a slot for each peer's part p,
-/// in scratch memory that it shares with the copy engine's calls (peer_slots.hpp).
+/// 1. Meets the other ranks (rendezvous.hpp).
+/// 2. Pushes chunks of part p into a slot of rank p (peer_slots.hpp), in turns; a flag follows.
+/// 3. Waits for its peers' flags, and adds up the chunks of part r.
+/// 4. Stores the sums into the peers' outputs, or into slots if these lie in no window.
+/// 5. Passes a barrier.
 ///
-/// Each part is cut into chunks, and block b of every rank handles chunks b, b + G, b + 2G and so
-/// on of all parts, where G is the number of blocks in the grid. With more than two ranks, a rank
-/// pushes all chunks for one peer before those for the next, in turns (turns.hpp). Two ranks have
-/// one link each way, so they go round by round instead: a round is one chunk of each block, and a
-/// block pushes round i + 1 before it waits for round i, so it adds up one chunk while the next is
-/// on its way. With more ranks there is one round. Block b of rank r:
-///
-/// | step       | who         | does                                    | to what                   | order   | why |
-/// |------------|-------------|-----------------------------------------|---------------------------|---------|-----|
-/// | rendezvous | all threads | meet block b of all ranks               |                           | acquire | scratch memory and outputs are free, and each rank knows where the outputs are (rendezvous.hpp) |
-/// | push i     | all threads | for each peer p in turn, store round i's chunks of part p of `in` | slot r of rank p | plain | before the release |
-/// | tell i     | thread p, after `block.sync()` | stores the step's number      | rank p's `sent[b][r]` | release | rank p may read the chunks once it sees this number |
-/// | wait i     | thread p    | polls until the flag reaches the number | its own `sent[b][p]`      | acquire | |
-/// | wait i     | all threads | `AbortBarrier::sync`                    |                           | block   | no thread reads before all chunks have arrived; if one thread gives up, all leave |
-/// | reduce i   | all threads | add up the chunks of part r, from the rank's own `in` and its slots | its own `out` and, in its first turn, that of rank r + 1 | plain | before the release of the barrier |
-/// | share i    | all threads | in turn, store the sums from its own `out` | the other peers' `out` | plain   | each thread reads what it wrote |
-/// | end        | all threads | pass a barrier with block b of all ranks |                          | release, acquire | all sums have arrived, and all slots have been read |
-///
-/// A ReduceScatter has no peer's `out` in reduce, and no share. An AllGather begins with share, of
-/// `in`. If outputs lie in no window, a rank shares into its peers' slots for sums instead, and
-/// each rank copies them into its own output, one round later:
-///
-/// | step       | who         | does                                    | to what                   | order   | why |
-/// |------------|-------------|-----------------------------------------|---------------------------|---------|-----|
-/// | told i     | thread p, after `block.sync()` | stores the step's number      | rank p's `shared[b][r]` | release | as in tell i |
-/// | unpack i   | thread p, then all | wait as in wait i, for `shared[b][p]`; copy the slots | its own `out` | acquire, plain | |
-///
-/// - No deadlock: all blocks of all ranks run at the same time. Turns of pushes wait for turns
-///   only, so all of them end (turns.hpp), and all blocks tell what they have pushed. So all waits
-///   for `sent` end, and then the turns of sums do, likewise. Two ranks take no turns: a block does
-///   push i before it waits in round i.
-/// - No chunk is overwritten: within a call each chunk has its own place in scratch memory, so no
-///   flow control is needed.
-/// - The next call cannot overtake this one: a rank's next kernel begins when all its blocks have
-///   passed the end, and each block pushes only after a rendezvous with the peers' next kernels.
-/// - An old flag cannot pass for a new one: each block counts in device memory how often it has
-///   told `sent`, and how often `shared`, and goes on counting in the next call. So each flag grows
-///   by one at a time, also where calls use only one of the two, and the numbers may wrap. Parts
-///   may differ in length, but all blocks make the rounds of the longest. All ranks must have grids
-///   and chunks of the same size.
-/// - In place: block b of rank r overwrites a chunk of part r in rank p's `in` only after block b
-///   of rank p has told it that this chunk has been pushed. It loads the chunk in its own `in`
-///   before it stores the sum.
-/// - A rank that gives up tells its peers, since later copies may overwrite their slots
-///   (peer_slots.hpp). Each block that passes the end checks whether its rank has been told; if so,
-///   it fails the call. Then the rank's other blocks may leave before they reach the end, and the
-///   call fails on the other peers, too.
-/// - Elements after the last whole pack, or all elements if a buffer is not aligned, are sent in
-///   rounds of their own, one by one, behind the packs in the slots, and without turns.
-///
-/// `./lab explore chunks` runs every execution that the memory model allows, without copies.
-/// Source: the algorithm is ours. Data followed by a flag with release is NCCL's protocol Simple
-/// (src/device/prims_simple.h).
+/// README.md has the tables of accesses, and the proof.
 
 #include <cstddef>
 #include <cstdint>

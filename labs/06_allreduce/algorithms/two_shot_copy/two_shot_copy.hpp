@@ -1,57 +1,15 @@
 #pragma once
 /// \file
-/// AllReduce in two shots by the copy engine, for the largest sizes.
+/// AllReduce in two shots by the copy engine, for the largest sizes. Copies make both trips,
+/// through scratch memory (peer_slots.hpp), in pieces; kernels add up and put away. Rank r, for
+/// piece k:
 ///
-/// The copy engine is the part of a GPU that copies memory without its multiprocessors. Between two
-/// H200s it moves 392 GB/s when it writes to the peer's memory; stores of kernels reach 366, and
-/// loads 337. But the engine only copies, and each copy begins some 4 us after the previous one.
+/// 1. push: copies its piece of part p into a slot of rank p, for all p.
+/// 2. reduce: tells the peers so, waits until theirs are there, and adds up piece k of part r.
+/// 3. send: copies the sums into a slot of each peer.
+/// 4. unpack: tells that peer so, waits for the peer's sums, and copies them to its own output.
 ///
-/// So it makes both trips, and kernels add up and put away. As in two_shot.hpp, rank p reduces part
-/// p of all inputs. Copies bring its peers' part p into its scratch memory (peer_slots.hpp), and
-/// take its sums into that of its peers, which copy them to their outputs. A part is sent in two or
-/// three pieces: while one is added up, the next is on its way. Rank r, in the caller's stream and
-/// in two more:
-///
-/// | step        | stream   | rank r does                                                     | waits for          |
-/// |-------------|----------|-----------------------------------------------------------------|--------------------|
-/// | push k      | inputs   | copies piece k of part p of `in` into slot r of rank p, for all p | the caller's earlier work, or the end of the previous round (event) |
-/// | reduce k    | caller's | stores the round's number into `inputs[k][r]` of all ranks (release) | push k (event) |
-/// |             |          | reduces piece k of part r, its own `in` and its slots, to its own `out` | `inputs[k][p]` of all p (acquire) |
-/// | send k, s   | sums     | copies piece k of part r of `out` into slot r of rank r + s     | reduce k (event)   |
-/// | unpack k, s | caller's | stores the round's number into `sums[k][r]` of rank r + s (release) | send k, s (event) |
-/// |             |          | copies piece k of part r - s from its slot to its own `out`     | `sums[k][r - s]` (acquire) |
-/// | end         | caller's | passes a barrier: all slots have been read, and may be written again | all ranks (release, acquire) |
-///
-/// A ReduceScatter is this without send and unpack; an AllGather is send and unpack alone, of `in`.
-///
-/// - No user's memory is written by a peer, so it need not lie in a window, and no rank has to say
-///   where it is. Slots belong to the communicator: a peer may write them before this rank calls.
-/// - A copy has arrived when its event lets a kernel begin. Only then the kernel tells the peer. So
-///   no flag is copied: each copy costs a pause, and CUDA does not promise that a peer sees copies
-///   in order. Block 0 tells; all blocks wait.
-/// - Rounds are counted in device memory, so a replayed graph waits for the right one, and no flag
-///   is ever cleared.
-/// - No deadlock, in whatever order a device runs the work that is ready: all ranks queue the same
-///   kernels in the same order. Each tells its peers before it waits for the same kernel of theirs,
-///   and its copies wait for this rank's earlier kernels only. No block waits for another block of
-///   its rank.
-/// - In place, unpack overwrites part p of `in`, which has been pushed before: reduce k, which
-///   comes first, waits for push k.
-/// - The next round cannot overtake this one: it begins after the end. A rank arrives there when it
-///   has read its slots.
-/// - A call that is too large for the slots is done in rounds, each with an end.
-///
-/// A copy runs even if the wait before it gave up: an event shows that a kernel has ended, not that
-/// it succeeded. But a kernel that starts after its rank has given up tells no peer, so wrong sums
-/// are not used. A rank that gives up in the end, after it has arrived there, does no harm in this
-/// round, but its next copies might: peer_slots.hpp says why they do not.
-///
-/// One copy at a time: on four H200s, copies to three peers at once reach 220 GB/s, one after
-/// another 380. Kernels take few blocks (algorithm.cpp), since more slow the copies down: there, 1G
-/// takes 4.25 ms with 32 blocks, 4.31 with 64 and 4.37 with 132.
-///
-/// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
-/// (src/ce_coll.cc).
+/// README.md has the table, with streams and orders, and the proof.
 
 #include <cuda.h>
 

@@ -1,57 +1,15 @@
 #pragma once
 /// \file
-/// AllReduce in two shots without barriers: packs with the sentinel, pushed twice.
+/// AllReduce in two shots without barriers, for floating types in any memory: packs with the
+/// sentinel (sentinel_packs.hpp) go through a mailbox twice. Rank p adds up part p. A thread of
+/// rank r:
 ///
-/// Two shots send the fewest bytes, but in two_shot.hpp a call crosses the link five times, one
-/// after the other: addresses, load requests, loaded data, sums, a barrier. Here no rank requests
-/// data. Every rank pushes its packs to the rank that adds them up, and that rank pushes the
-/// results to all: two trips. All packs go through scratch memory and show by themselves that they
-/// have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
+/// 1. First shot: sends its packs of part p to each peer p.
+/// 2. Second shot: waits for its peers' packs of part r, adds up in the order of the ranks, sends
+///    the result to all peers, and stores the sentinel into the slots that it has read.
+/// 3. Collects the results of the peers' second shots, and stores the sentinel there, too.
 ///
-/// Part p of the data, for rank p to add up, is `per_part` packs long; pack (p, j) is pack j of
-/// part p. In epoch e, which uses bank e % 2 of the scratch memory (mailbox.hpp), the threads of
-/// rank r that have index j:
-///
-/// | shot | does                                | to what                                  | order   | why |
-/// |------|-------------------------------------|------------------------------------------|---------|-----|
-/// | 1    | stores pack (p, j) of its input     | `scatter[bank][r][j]` of each peer p     | relaxed | a half arrives whole, and is data and flag in one |
-/// | 2    | polls until no half is the sentinel | its own `scatter[bank][p][j]`, of all p  | relaxed | as above |
-/// | 2    | fences, if the last two parts are empty | between these loads and stores | acq_rel | orders ranks that send each other nothing: see below |
-/// | 2    | adds up, in the order of the ranks, and stores the result | `gather[bank][r][j]` of all peers | relaxed | as above |
-/// | 2    | stores the result                   | pack (r, j) of `out`                     | plain   | for this rank's stream only |
-/// | 2    | stores the sentinel                 | its own `scatter[bank][p][j]`, of all p  | relaxed | the slots are ready for epoch e + 2: see below |
-/// | 3    | polls until no half is the sentinel | its own `gather[bank][p][j]`, of all p   | relaxed | as above |
-/// | 3    | stores the results                  | pack (p, j) of `out`, for all p          | plain   | for this rank's stream only |
-/// | 3    | stores the sentinel                 | its own `gather[bank][p][j]`, of all p   | relaxed | as above |
-///
-/// Step 3 is not a shot: it collects the results that the peers' second shots have sent.
-///
-/// - No deadlock: a thread does the first shot for all its j before it waits, so all packs that any
-///   second shot waits for are sent; and it does the second shot for all its j before the third
-///   step, so all packs that any third step waits for are sent, too. All threads of all ranks run
-///   at the same time, and no thread waits for another one of its rank before its own waits have
-///   ended.
-/// - The next call cannot overtake this one: see mailbox.hpp. A call ends with a result, and each
-///   result is made from packs of all ranks.
-/// - A call of a few packs may leave the last parts empty, and two ranks p and r with empty parts
-///   send each other nothing. Packs of p reach r only through rank q, which loads them and stores
-///   a sum. Both are relaxed, so the proof needs the fence between them. Without it, in three calls
-///   of 3, 1 and 3 packs on three ranks, the sentinel that p stores into a slot in the first call
-///   could overwrite the pack that r sends there in the third. Ranks with a part exchange packs
-///   with all others.
-/// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
-///   sent its own pack (p, j), and rank r has loaded that before it sent it. Pack (r, j) is loaded
-///   and stored by the same thread.
-/// - In the kernel that gives up, a thread sends a result only if all its packs have arrived; peers
-///   that wait for other results also time out.
-/// - Pack (p, j) is added up by rank p alone, and all ranks store the pack that rank p sent: they
-///   agree to the last bit, even if a result has the sentinel's bits and is replaced.
-///
-/// `./lab explore push` runs every execution that the memory model allows.
-///
-/// Source: the bytes take the path of NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST), the
-/// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce also pushes twice (the second time by
-/// multicast).
+/// README.md has the table of accesses, and the proof.
 
 #include <cstddef>
 #include <cuda/atomic>
