@@ -34,7 +34,7 @@ symm_explored_mutant(06 one_bank one_shot/2x1 "no thread can go on"
 # A flag of many calls ago passes for a new one.
 symm_explored_mutant(06 stale_flags clear/one_shot/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
-  OLD [[            clear_unused(block, used);]] NEW "")
+  OLD [[        clear_unused(block, used);]] NEW "")
 symm_explored_mutant(06 clears_used_slot one_shot/2x2 "no thread can go on"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[if (i >= used) {]] NEW [[{]])
@@ -98,7 +98,7 @@ symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "has giv
   OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 half_stale_flags clear/all_gather/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
-  OLD [[            clear_unused(block, used);]] NEW "")
+  OLD [[        clear_unused(block, used);]] NEW "")
 # A call with a root: nobody says that it is there; slots that only some ranks use are never
 # cleared; the root's buffer is in no window, and a peer takes its part of address 0.
 symm_explored_mutant(06 root_runs_ahead broadcast/packets/2x1 "instead of|no thread can go on"

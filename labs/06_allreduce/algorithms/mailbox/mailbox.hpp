@@ -88,65 +88,26 @@ public:
 
     /// Sends data for slot i of the peer.
     __host__ __device__ void send(int to, std::size_t i, const Data& data,
-                                  unsigned region = 0) const {
-        Format::store(slot(to, call_.rank, i, region), data, epoch_);
-    }
+                                  unsigned region = 0) const;
 
     /// Polls slot i of all ranks p whose bit is set in `from` until they have arrived in `data[p]`;
     /// leaves the other entries alone. Returns false if the wait gave up.
     __host__ __device__ bool receive(unsigned from, std::size_t i, Data (&data)[kMost],
-                                     unsigned region = 0) {
-        simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
-        return from == 0 || waiter_.until(waiting, [&]([[maybe_unused]] std::uint64_t& seen) {
-            Loaded fresh[kMost] = {};
-            auto& loaded = loaded_in(data, fresh);
-            SYMM_UNROLL
-            for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
-                if ((from >> p & 1U) != 0) {
-                    loaded[p] = Format::load(slot(call_.rank, p, i, region));
-                }
-            }
-            SYMM_UNROLL
-            for (int p = 0; p < kMost; ++p) {
-                if ((from >> p & 1U) == 0) {
-                    continue;
-                }
-                if (Format::has_arrived(loaded[p], epoch_)) {
-                    if constexpr (Format::kHasFlags) {  // else `loaded` is `data`
-                        data[p] = Format::data_of(loaded[p]);
-                    }
-                    from &= ~(1U << p);
-                } else {
-                    waiting.peer = p;
-                    if constexpr (Format::kHasFlags) {
-                        seen = loaded[p].flag0;
-                    }
-                }
-            }
-            return from == 0;
-        });
-    }
+                                     unsigned region = 0);
 
     /// Makes a slot that has been received ready for epoch e + 2, in a format that needs it.
-    __host__ __device__ void clear(int from, std::size_t i, unsigned region = 0) const {
-        Format::clear(slot(call_.rank, from, i, region));
-    }
+    __host__ __device__ void clear(int from, std::size_t i, unsigned region = 0) const;
 
     /// Ends the launch, which has used the first `used` slots of each peer, or `used(p)` of peer p:
     /// each thread calls it, also after a wait has given up. If not all threads know that, pass
     /// `per_sender`, and clear() one slot of each peer by the same rule
     /// (symm/collectives/all_to_all_kernel.hpp).
     template <class Used>
-    __host__ __device__ void end(const simt::ThreadBlock& block, const Used& used) const {
-        if constexpr (Format::kHasFlags) {
-            static_assert(kRegions == 1);
-            clear_unused(block, used);
-        }
-        call_.epochs->store(block, epoch_);
-    }
+    __host__ __device__ void end(const simt::ThreadBlock& block, const Used& used) const;
 
 private:
     using Loaded = typename Format::Loaded;
+
     /// Where receive() puts what it loads. Without flags that is the data already: with another
     /// array, a kernel for 8 ranks took 128 registers instead of 96.
     __host__ __device__ static auto& loaded_in(Data (&data)[kMost], Loaded (&fresh)[kMost]) {
@@ -156,37 +117,12 @@ private:
             return data;
         }
     }
-
     /// The slot in the memory of `receiver`.
     __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::size_t i,
-                                           unsigned region) const {
-        const unsigned bank = epoch_ % Mailbox::kBanks * kRegions + region;
-        const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
-        return call_.slots.of(receiver) +
-               ((bank * static_cast<unsigned>(call_.ranks - 1) + before) * call_.per_sender +
-                static_cast<unsigned>(i));
-    }
-
+                                           unsigned region) const;
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
     template <class Used>
-    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, const Used& used) const {
-        const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
-        for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
-             step += block.grid_size()) {
-            const int p = call_.peer(static_cast<int>(step));
-            if (i >= used_of(used, p)) {
-                Format::clear(slot(call_.rank, p, i, 0));
-            }
-        }
-    }
-    template <class Used>
-    __host__ __device__ static std::size_t used_of(const Used& used, [[maybe_unused]] int p) {
-        if constexpr (std::is_invocable_v<Used, int>) {
-            return used(p);
-        } else {
-            return used;
-        }
-    }
+    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, const Used& used) const;
 
     const MailboxCall& call_;
     std::uint32_t epoch_;
@@ -200,6 +136,95 @@ __host__ __device__ void fill_with(Data (&data)[kMost], const Data& own) {
     SYMM_UNROLL
     for (int p = 0; p < kMost; ++p) {
         data[p] = own;
+    }
+}
+
+// The implementation.
+
+template <class Format, int kMost, unsigned kRegions>
+__host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::send(
+    int to, std::size_t i, const Data& data, unsigned region) const {
+    Format::store(slot(to, call_.rank, i, region), data, epoch_);
+}
+
+template <class Format, int kMost, unsigned kRegions>
+__host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive(
+    unsigned from, std::size_t i, Data (&data)[kMost], unsigned region) {
+    simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
+    return from == 0 || waiter_.until(waiting, [&]([[maybe_unused]] std::uint64_t& seen) {
+        Loaded fresh[kMost] = {};
+        auto& loaded = loaded_in(data, fresh);
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
+            if ((from >> p & 1U) != 0) {
+                loaded[p] = Format::load(slot(call_.rank, p, i, region));
+            }
+        }
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if ((from >> p & 1U) == 0) {
+                continue;
+            }
+            if (Format::has_arrived(loaded[p], epoch_)) {
+                if constexpr (Format::kHasFlags) {  // else `loaded` is `data`
+                    data[p] = Format::data_of(loaded[p]);
+                }
+                from &= ~(1U << p);
+            } else {
+                waiting.peer = p;
+                if constexpr (Format::kHasFlags) {
+                    seen = loaded[p].flag0;
+                }
+            }
+        }
+        return from == 0;
+    });
+}
+
+template <class Format, int kMost, unsigned kRegions>
+__host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::clear(
+    int from, std::size_t i, unsigned region) const {
+    Format::clear(slot(call_.rank, from, i, region));
+}
+
+template <class Format, int kMost, unsigned kRegions>
+template <class Used>
+__host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::end(
+    const simt::ThreadBlock& block, const Used& used) const {
+    if constexpr (Format::kHasFlags) {
+        static_assert(kRegions == 1);
+        clear_unused(block, used);
+    }
+    call_.epochs->store(block, epoch_);
+}
+
+template <class Format, int kMost, unsigned kRegions>
+__host__ __device__ inline simt::Pack16* MailboxSession<Format, kMost, kRegions>::slot(
+    int receiver, int sender, std::size_t i, unsigned region) const {
+    const unsigned bank = epoch_ % Mailbox::kBanks * kRegions + region;
+    const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
+    return call_.slots.of(receiver) +
+           ((bank * static_cast<unsigned>(call_.ranks - 1) + before) * call_.per_sender +
+            static_cast<unsigned>(i));
+}
+
+template <class Format, int kMost, unsigned kRegions>
+template <class Used>
+__host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::clear_unused(
+    const simt::ThreadBlock& block, const Used& used) const {
+    const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
+    for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
+         step += block.grid_size()) {
+        const int p = call_.peer(static_cast<int>(step));
+        std::size_t used_of_p = 0;
+        if constexpr (std::is_invocable_v<Used, int>) {
+            used_of_p = used(p);
+        } else {
+            used_of_p = used;
+        }
+        if (i >= used_of_p) {
+            Format::clear(slot(call_.rank, p, i, 0));
+        }
     }
 }
 
