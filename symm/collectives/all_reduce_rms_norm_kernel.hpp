@@ -26,7 +26,7 @@ template <int kMost>
 inline constexpr unsigned kThreadsFor = kMost <= 2 ? kManyThreads : kThreads;
 
 /// Parameters of all kernels. x is `in`, with `count` elements in all.
-struct RmsNormParams : symm::MailboxCall {
+struct RmsNormParams : symm::MailboxParams {
     CUdeviceptr residual;
     CUdeviceptr weight;  ///< One row.
     unsigned rows;

@@ -76,7 +76,7 @@ void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllW
         refuse_unless(apart >= all, "input and output of an AllToAll overlap");
     };
     const auto queue = [&] {
-        symm::MailboxCall mailbox = own_.call({{kByte}, parts.in, parts.out, parts.most});
+        symm::MailboxParams mailbox = own_.call({{kByte}, parts.in, parts.out, parts.most});
         mailbox.stride = bytes;
         const AllToAllParams call{mailbox, parts.element,
                                   reinterpret_cast<const std::uint32_t*>(parts.counts),

@@ -16,8 +16,8 @@
 namespace symm::collectives {
 
 /// Parameters of both kernels. `in`, `out` and `count`, the elements of a part or the most of them,
-/// are in MailboxCall; so is `stride`, the bytes from one part to the next.
-struct AllToAllParams : symm::MailboxCall {
+/// are in MailboxParams; so is `stride`, the bytes from one part to the next.
+struct AllToAllParams : symm::MailboxParams {
     unsigned element;             ///< Bytes of an element.
     const std::uint32_t* counts;  ///< Elements for each rank; null: `count` for each.
     std::uint32_t* received;      ///< Becomes the elements from each rank, if there are counts.

@@ -10,7 +10,7 @@
 namespace symm {
 
 /// A call that is ready for its launches.
-struct QueuedCall : KernelCall {
+struct QueuedCall : KernelParams {
     CUstream stream;
     LaunchShape shape;
     std::size_t at_once;  ///< The most elements of one launch.

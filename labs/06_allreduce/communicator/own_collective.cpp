@@ -37,7 +37,7 @@ OwnCollective::OwnCollective(Communicator& communicator, const OwnNeeds& needs)
     memory_ = communicator.add_memory(bytes, initialize).pointer<OwnMemory>();
 }
 
-MailboxCall OwnCollective::call(const Call& call) const {
+MailboxParams OwnCollective::call(const Call& call) const {
     return {{Reduction(ReduceOp::kSum, ranks()), communicator_.timeout(), rank(), ranks()},
             mailbox_of(memory_, rank(), slots_),
             call};

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// What a communicator gives to a kernel of your own. A kernel is a struct that derives from
-/// MailboxCall, its parameters, with `__host__ __device__ void operator()(const simt::ThreadBlock&)
+/// MailboxParams, with `__host__ __device__ void operator()(const simt::ThreadBlock&)
 /// const`. symm/collectives/README.md builds two collectives, and has a table of what a kernel
 /// gets.
 ///
@@ -54,7 +54,7 @@ public:
 
     /// Parameters of a launch. `call.in`, `call.out` and the rest are for the kernel alone. Sums
     /// (`reduction`) are in the order of the ranks.
-    MailboxCall call(const Call& call) const;
+    MailboxParams call(const Call& call) const;
     /// For Rendezvous::meet, which tells every rank where this rank's two buffers are. A buffer
     /// outside of windows can be passed if no peer uses it.
     Rendezvous meeting(CUdeviceptr in, CUdeviceptr out, std::size_t bytes) const;

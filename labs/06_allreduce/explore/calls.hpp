@@ -51,8 +51,8 @@ constexpr int kRoot = 1;
 
 /// A rank's call for a kernel, of sums. Its count is set call by call.
 template <class T>
-KernelCall kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
-                       const simt::Timeout& timeout) {
+KernelParams kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
+                         const simt::Timeout& timeout) {
     const DataType type = std::is_integral_v<T> ? DataType::kUint32 : DataType::kFloat;
     return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
             {{type, ReduceOp::kSum, collective, kRoot}, mine.in, mine.out, 0}};

@@ -42,8 +42,8 @@ void through_mailbox(Scene& scene, Calls calls) {
         if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * per_sender > 64) {
             throw std::logic_error("more slots than a scene has");
         }
-        const KernelCall basic = kernel_call<T>(kCollective, {in, out}, rank, who.ranks, timeout);
-        const MailboxCall call{
+        const KernelParams basic = kernel_call<T>(kCollective, {in, out}, rank, who.ranks, timeout);
+        const MailboxParams call{
             basic, {epochs, {slots.first->pack, slots.stride}, per_sender}, basic};
         using Named = std::conditional_t<kPackets, Packet, float>;
         for (unsigned region = 0; region < 2 * kRegions; ++region) {

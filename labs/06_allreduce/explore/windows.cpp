@@ -19,7 +19,7 @@ Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t coun
 }
 
 int one_of(Holders holders, int rank) {
-    return holders == Holders::kAll     ? TwoShotCall::kEvery
+    return holders == Holders::kAll     ? TwoShotParams::kEvery
            : holders == Holders::kOwner ? rank
                                         : kRoot;
 }
@@ -49,12 +49,12 @@ void two_shots(Scene& scene, Calls calls) {
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        const TwoShotCall call{kernel_call<float>(kCollective, mine, rank, who.ranks, timeout),
-                               {meeting, rank, who.ranks, {}},
-                               {barrier, rank, who.ranks},
-                               one_of(row_of(kCollective).from, rank),
-                               one_of(row_of(kCollective).to, rank),
-                               !row_of(kCollective).has_parts()};
+        const TwoShotParams call{kernel_call<float>(kCollective, mine, rank, who.ranks, timeout),
+                                 {meeting, rank, who.ranks, {}},
+                                 {barrier, rank, who.ranks},
+                                 one_of(row_of(kCollective).from, rank),
+                                 one_of(row_of(kCollective).to, rank),
+                                 !row_of(kCollective).has_parts()};
         using Kernel = TwoShot<float, 4>;
         launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
                             [=](const ThreadBlock& block, std::size_t count) {

@@ -39,8 +39,8 @@ struct Memory {
           turns(symm::explore::symmetric<symm::TurnsMemory>(scene, ranks, "turns")) {}
 
     /// A rank's parameters; `last`: the number of the call before the first.
-    symm::MailboxCall call(Scene& scene, int rank, const void* in, const void* out,
-                           std::size_t count, std::uint32_t last) const {
+    symm::MailboxParams call(Scene& scene, int rank, const void* in, const void* out,
+                             std::size_t count, std::uint32_t last) const {
         auto* const epochs = scene.allocate<symm::Epochs>(1, "epochs", rank);
         std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), last);
         return {{symm::Reduction(symm::ReduceOp::kSum, ranks),

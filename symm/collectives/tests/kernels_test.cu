@@ -57,7 +57,7 @@ struct Side {
         symm::copy_to_host(all.in, local() + kBegin, sizeof(all) - kBegin);
         return all;
     }
-    symm::MailboxCall call(std::size_t in, std::size_t out, std::size_t count) {
+    symm::MailboxParams call(std::size_t in, std::size_t out, std::size_t count) {
         return {{symm::Reduction(symm::ReduceOp::kSum, rank.size()), timeout.timeout(), rank.rank(),
                  rank.size()},
                 {&range.at<Memory>(rank.rank())->epochs,

@@ -36,9 +36,9 @@
 
 namespace symm {
 
-/// What a kernel gets: the call and the mailbox (MailboxCall), and for data that stays in the
+/// What a kernel gets: the call and the mailbox (MailboxParams), and for data that stays in the
 /// ranks' own buffers a rendezvous, a barrier and turns.
-struct AlgorithmParams : MailboxCall {
+struct AlgorithmParams : MailboxParams {
     Rendezvous rendezvous;
     BarrierView barrier;
     SymmetricPointer<TurnsMemory> turns;

@@ -59,8 +59,8 @@ struct Mailbox {
     unsigned per_sender;
 };
 
-/// Parameters of a kernel that uses a mailbox, for any type and algorithm: see KernelCall.
-struct MailboxCall : KernelContext, Mailbox, Call {
+/// Parameters of a kernel that uses a mailbox, for any type and algorithm: see KernelParams.
+struct MailboxParams : KernelContext, Mailbox, Call {
     /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
     /// rank (reduce_scatter_all_gather/packets.hpp).
     std::size_t stride = 0;
@@ -80,7 +80,7 @@ class MailboxSession {
 public:
     using Data = typename Format::Data;  ///< What a slot carries.
 
-    __host__ __device__ MailboxSession(const simt::ThreadBlock& block, const MailboxCall& call)
+    __host__ __device__ MailboxSession(const simt::ThreadBlock& block, const MailboxParams& call)
         : call_(call), epoch_(call.epochs->next(block)), waiter_(call.timeout) {}
 
     /// Whether a wait has given up, in this call or an earlier one. Then the rank sends nothing.
@@ -124,7 +124,7 @@ private:
     template <class Used>
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, const Used& used) const;
 
-    const MailboxCall& call_;
+    const MailboxParams& call_;
     std::uint32_t epoch_;
     simt::Waiter waiter_;
 };

@@ -38,10 +38,10 @@ inline MailboxLayout packet_layout(int) {
 /// The entry for a kernel that uses a mailbox. `kMake` returns it, as for launch_for().
 template <Algorithm kAlgorithm, MailboxLayout (*kLayout)(int ranks), Types kTypes, auto kMake>
 struct MailboxKernels {
-    using Kernel = decltype(kMake.template operator()<float, 2>(std::declval<MailboxCall>()));
+    using Kernel = decltype(kMake.template operator()<float, 2>(std::declval<MailboxParams>()));
 
     static unsigned resident(DataType type, int ranks, unsigned threads) {
-        return resident_blocks_for<MailboxCall, kTypes>(type, ranks, threads, kMake);
+        return resident_blocks_for<MailboxParams, kTypes>(type, ranks, threads, kMake);
     }
     static void queue(Workspace& workspace, const QueuedCall& call) {
         const auto memory = workspace.at<MailboxMemory>(kAlgorithm);
@@ -52,7 +52,7 @@ struct MailboxKernels {
             if (done != 0) {
                 workspace.throw_if_failed();
             }
-            const MailboxCall piece{call, mailbox, call.piece(done, call.at_once), call.count};
+            const MailboxParams piece{call, mailbox, call.piece(done, call.at_once), call.count};
             launch_for<kTypes>(call.stream, call.shape, call.type, call.ranks, piece, kMake);
         }
     }

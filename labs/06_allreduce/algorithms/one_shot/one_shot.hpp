@@ -18,7 +18,7 @@ namespace symm {
 
 /// The kernel, for at most kMost ranks: room for their data in registers.
 template <class T, int kMost>
-struct OneShot : MailboxCall {
+struct OneShot : MailboxParams {
     using Format = Packets;
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
 

@@ -4,7 +4,7 @@
 namespace symm {
 namespace {
 
-constexpr auto kKernel = []<class T, int kMost>(const MailboxCall& call) {
+constexpr auto kKernel = []<class T, int kMost>(const MailboxParams& call) {
     return OneShot<T, kMost>{call};
 };
 

@@ -21,7 +21,7 @@
 namespace symm {
 
 template <class T, int kMost, Collective kCollective>
-struct OtherShots : MailboxCall {
+struct OtherShots : MailboxParams {
     using Format = Packets;
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
     static constexpr CollectiveRow kRow = row_of(kCollective);

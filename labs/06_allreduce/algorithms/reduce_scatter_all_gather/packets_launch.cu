@@ -4,16 +4,16 @@
 namespace symm {
 namespace {
 
-constexpr auto kScatter = []<class T, int kMost>(const MailboxCall& call) {
+constexpr auto kScatter = []<class T, int kMost>(const MailboxParams& call) {
     return ReduceScatterPackets<T, kMost>{call};
 };
-constexpr auto kGather = []<class T, int kMost>(const MailboxCall& call) {
+constexpr auto kGather = []<class T, int kMost>(const MailboxParams& call) {
     return AllGatherPackets<T, kMost>{call};
 };
-constexpr auto kBroadcast = []<class T, int kMost>(const MailboxCall& call) {
+constexpr auto kBroadcast = []<class T, int kMost>(const MailboxParams& call) {
     return BroadcastPackets<T, kMost>{call};
 };
-constexpr auto kReduce = []<class T, int kMost>(const MailboxCall& call) {
+constexpr auto kReduce = []<class T, int kMost>(const MailboxParams& call) {
     return ReducePackets<T, kMost>{call};
 };
 

@@ -19,7 +19,7 @@ namespace symm {
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
 template <class T, int kMost>
-struct Sentinel : MailboxCall {
+struct Sentinel : MailboxParams {
     using Format = SentinelPacks;
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.

@@ -11,7 +11,7 @@ void launch_end_of_round(CUstream stream, const EndOfRound& end) {
 }
 
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType /*float*/,
-                         const ReducePieceCall& call) {
+                         const ReducePieceParams& call) {
     launch(stream, shape.blocks, shape.threads, ReducePiece<float, 2>{call});
 }
 

@@ -53,21 +53,21 @@ CUdeviceptr address_of(const void* pointer) {
 }
 
 /// The sum of `ranks` ranks.
-KernelCall kernel_call(const ProtocolMemory* local, int rank, int ranks, std::size_t count,
-                       const simt::Timeout& timeout) {
+KernelParams kernel_call(const ProtocolMemory* local, int rank, int ranks, std::size_t count,
+                         const simt::Timeout& timeout) {
     return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
             {{}, address_of(local->in), address_of(local->out), count}};
 }
 
-MailboxCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
-                         Epochs* epochs, int rank, int ranks, std::size_t count,
-                         const simt::Timeout& timeout) {
-    const KernelCall call = kernel_call(memory.of(rank), rank, ranks, count, timeout);
+MailboxParams scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
+                           Epochs* epochs, int rank, int ranks, std::size_t count,
+                           const simt::Timeout& timeout) {
+    const KernelParams call = kernel_call(memory.of(rank), rank, ranks, count, timeout);
     return {call, {epochs, {first_slot, memory.stride}, ProtocolMemory::kPackets}, call};
 }
 
-TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
-                          const simt::Timeout& timeout) {
+TwoShotParams two_shot_params(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
+                              const simt::Timeout& timeout) {
     const ProtocolMemory* local = memory.of(rank);
     const Buffers mine{address_of(local->in), address_of(local->out)};
     return {kernel_call(local, rank, 2, count, timeout),
@@ -106,7 +106,8 @@ void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memo
 void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout) {
     using Kernel = TwoShot<float, 2>;
-    launch(stream, 2, 8, Kernel{two_shot_call(memory, rank, count, timeout)}, Kernel::kSharedBytes);
+    launch(stream, 2, 8, Kernel{two_shot_params(memory, rank, count, timeout)},
+           Kernel::kSharedBytes);
 }
 
 void launch_compare(CUstream stream, const ProtocolMemory* memory, int ranks, std::size_t count,

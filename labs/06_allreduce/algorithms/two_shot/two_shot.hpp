@@ -23,7 +23,7 @@ namespace symm {
 
 /// Parameters of a call's kernel, for any type. The other collectives have one source or one target
 /// (reduce_scatter_all_gather/README.md).
-struct TwoShotCall : KernelCall {
+struct TwoShotParams : KernelParams {
     static constexpr int kEvery = -1;
 
     Rendezvous rendezvous;
@@ -45,7 +45,7 @@ struct TwoShotCall : KernelCall {
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
 template <class T, int kMost>
-struct TwoShot : TwoShotCall {
+struct TwoShot : TwoShotParams {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
     static constexpr unsigned kMaxThreads = kMostThreads;
     static constexpr unsigned kSharedBytes = kMost * sizeof(Buffers);

@@ -3,36 +3,36 @@
 
 namespace symm {
 
-TwoShotCall two_shot_call(const Workspace& workspace, const QueuedCall& call) {
+TwoShotParams two_shot_params(const Workspace& workspace, const QueuedCall& call) {
     const auto inboxes = workspace.at<RendezvousMemory>(Algorithm::kTwoShot);
     const CollectiveRow& row = row_of(call.collective);
     const auto one_of = [&](Holders holders) {
-        return holders == Holders::kAll     ? TwoShotCall::kEvery
+        return holders == Holders::kAll     ? TwoShotParams::kEvery
                : holders == Holders::kOwner ? call.rank
                                             : call.root;
     };
-    TwoShotCall two_shots{call,
-                          {inboxes, call.rank, call.ranks, {}},
-                          workspace.barrier(),
-                          one_of(row.from),
-                          one_of(row.to),
-                          !row.has_parts()};
+    TwoShotParams two_shots{call,
+                            {inboxes, call.rank, call.ranks, {}},
+                            workspace.barrier(),
+                            one_of(row.from),
+                            one_of(row.to),
+                            !row.has_parts()};
     std::copy_n(call.seen, call.ranks, two_shots.rendezvous.mine);
     return two_shots;
 }
 
 namespace {
 
-constexpr auto kKernel = []<class T, int kMost>(const TwoShotCall& call) {
+constexpr auto kKernel = []<class T, int kMost>(const TwoShotParams& call) {
     return TwoShot<T, kMost>{call};
 };
 
 unsigned resident(DataType type, int ranks, unsigned threads) {
-    return resident_blocks_for<TwoShotCall>(type, ranks, threads, kKernel);
+    return resident_blocks_for<TwoShotParams>(type, ranks, threads, kKernel);
 }
 
 void queue(Workspace& workspace, const QueuedCall& call) {
-    launch_for(call.stream, call.shape, call.type, call.ranks, two_shot_call(workspace, call),
+    launch_for(call.stream, call.shape, call.type, call.ranks, two_shot_params(workspace, call),
                kKernel);
 }
 

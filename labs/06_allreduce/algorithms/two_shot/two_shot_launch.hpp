@@ -7,6 +7,6 @@
 
 namespace symm {
 
-TwoShotCall two_shot_call(const Workspace& workspace, const QueuedCall& call);
+TwoShotParams two_shot_params(const Workspace& workspace, const QueuedCall& call);
 
 }  // namespace symm

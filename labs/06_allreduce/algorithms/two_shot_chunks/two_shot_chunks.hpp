@@ -33,7 +33,7 @@ struct ChunksMemory {
 };
 
 /// Parameters of a call's kernel, for any type.
-struct ChunksCall : TwoShotCall {
+struct ChunksParams : TwoShotParams {
     SymmetricPointer<ChunksMemory> memory;
     Trust trust;
     PeerSlots inputs;        ///< Larger than a part, by a pack or more.
@@ -45,7 +45,7 @@ struct ChunksCall : TwoShotCall {
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
 template <class T, int kMost>
-struct TwoShotChunks : ChunksCall {
+struct TwoShotChunks : ChunksParams {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
     static constexpr unsigned kMaxThreads = kMostThreads;
     static constexpr unsigned kSharedBytes = kMost * sizeof(Buffers);

@@ -6,7 +6,7 @@
 namespace symm {
 namespace {
 
-constexpr auto kKernel = []<class T, int kMost>(const ChunksCall& call) {
+constexpr auto kKernel = []<class T, int kMost>(const ChunksParams& call) {
     return TwoShotChunks<T, kMost>{call};
 };
 
@@ -17,14 +17,14 @@ unsigned chunk_packs(int ranks) {
 
 void queue(Workspace& workspace, const QueuedCall& call) {
     const SlotMemory& slots = *workspace.slots;
-    ChunksCall chunks{two_shot_call(workspace, call),
-                      workspace.at<ChunksMemory>(Algorithm::kChunks),
-                      slots.trust(),
-                      slots.inputs(),
-                      slots.sums(),
-                      call.collective == Collective::kAllReduce ? 0 : call.bytes(),
-                      chunk_packs(call.ranks),
-                      !call.in_windows && call.collective != Collective::kReduceScatter};
+    ChunksParams chunks{two_shot_params(workspace, call),
+                        workspace.at<ChunksMemory>(Algorithm::kChunks),
+                        slots.trust(),
+                        slots.inputs(),
+                        slots.sums(),
+                        call.collective == Collective::kAllReduce ? 0 : call.bytes(),
+                        chunk_packs(call.ranks),
+                        !call.in_windows && call.collective != Collective::kReduceScatter};
     for (std::size_t done = 0; done < call.count; done += call.at_once) {
         static_cast<Call&>(chunks) = call.piece(done, call.at_once);
         for (int p = 0; p < call.ranks; ++p) {
@@ -40,7 +40,7 @@ void queue(Workspace& workspace, const QueuedCall& call) {
 extern const AlgorithmKernels kChunksKernels{
     .resident_blocks =
         [](DataType type, int ranks, unsigned threads) {
-            return resident_blocks_for<ChunksCall>(type, ranks, threads, kKernel);
+            return resident_blocks_for<ChunksParams>(type, ranks, threads, kKernel);
         },
     .queue = queue,
     .memory = [](int) { return sizeof(ChunksMemory); },

@@ -85,7 +85,7 @@ struct EndOfRound {
 };
 
 /// Parameters of the kernel that reduces a piece, for any type.
-struct ReducePieceCall {
+struct ReducePieceParams {
     CUdeviceptr in;   ///< The piece in this rank's input.
     CUdeviceptr out;  ///< Where its sums go.
     std::size_t count;
@@ -101,7 +101,7 @@ struct ReducePieceCall {
 
 /// The kernel, for at most kMost ranks.
 template <class T, int kMost>
-struct ReducePiece : ReducePieceCall {
+struct ReducePiece : ReducePieceParams {
     static constexpr unsigned kMaxThreads = kMostThreads;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
@@ -192,7 +192,7 @@ struct Unpack {
 };
 
 /// A call: an AllReduce, a ReduceScatter or an AllGather.
-struct CopyCall : KernelCall {
+struct CopyCall : KernelParams {
     BarrierView barrier;
 };
 
@@ -240,7 +240,7 @@ private:
 /// Queue the kernels. Throw CudaError.
 void launch_end_of_round(CUstream stream, const EndOfRound& end);
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
-                         const ReducePieceCall& call);
+                         const ReducePieceParams& call);
 void launch_unpack(CUstream stream, LaunchShape shape, const Unpack& unpack);
 
 }  // namespace symm

@@ -9,9 +9,9 @@ void launch_end_of_round(CUstream stream, const EndOfRound& end) {
 }
 
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
-                         const ReducePieceCall& call) {
+                         const ReducePieceParams& call) {
     launch_for(stream, shape, type, call.ranks, call,
-               []<class T, int kMost>(const ReducePieceCall& piece) {
+               []<class T, int kMost>(const ReducePieceParams& piece) {
                    return ReducePiece<T, kMost>{piece};
                });
 }

@@ -56,16 +56,16 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        ChunksCall call{{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
-                         {meeting, rank, who.ranks, {}},
-                         {barrier, rank, who.ranks}},
-                        steps,
-                        {trust, rank, who.ranks},
-                        {slots, kSlot},
-                        {sums, kSlot},
-                        0,
-                        chunk,
-                        unpacks};
+        ChunksParams call{{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
+                           {meeting, rank, who.ranks, {}},
+                           {barrier, rank, who.ranks}},
+                          steps,
+                          {trust, rank, who.ranks},
+                          {slots, kSlot},
+                          {sums, kSlot},
+                          0,
+                          chunk,
+                          unpacks};
         using Kernel = TwoShotChunks<float, kMost>;
         launch_calls<float>(
             scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,

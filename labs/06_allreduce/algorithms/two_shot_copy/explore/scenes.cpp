@@ -181,7 +181,7 @@ void ends(Scene& scene) {
                 explore::kernel_end();
             };
             copy(1);
-            const ReducePieceCall no_data{
+            const ReducePieceParams no_data{
                 0, 0, 0, 0, 0, memory, 0, Reduction(ReduceOp::kSum, kRanks), timeout, rank, kRanks};
             ReducePiece<float, kRanks>{no_data}(block);
             const std::uint32_t read = simt::load(&slots[rank], simt::Order::kRelaxed);
