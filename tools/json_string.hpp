@@ -9,8 +9,7 @@
 
 namespace symm {
 
-/// The text (UTF-8) as a string of JSON, with its quotes. Numbers, arrays and objects are written by
-/// fmt.
+/// The text (UTF-8) as a string of JSON, with its quotes. fmt writes numbers, arrays and objects.
 inline std::string json_string(std::string_view text) {
     std::string result = "\"";
     for (const char c : text) {

@@ -2,17 +2,10 @@
 /// \file
 /// The other collectives by packets, for small calls and for memory outside of windows: one shot
 /// (one_shot.hpp) with other addresses. Rank r's part of a buffer with parts begins `r * stride`
-/// elements after its start. Thread i of rank r:
-///
-/// | collective    | sends packet i                  | to          | polls for    | and stores to `out` |
-/// |---------------|---------------------------------|-------------|--------------|---------------------|
-/// | ReduceScatter | of part p of `in`               | each peer p | all peers'   | the reduction of all ranks' packets, in their order |
-/// | AllGather     | of `in`                         | all peers   | all peers'   | rank p's packet, in part p |
-/// | Broadcast     | of `in`, if it is the root      | all peers   | the root's   | the root's packet   |
-/// | Reduce        | of `in`                         | the root    | all peers', at the root | at the root, the reduction |
+/// elements after its start. README.md has the table: who sends what to whom, and stores it where.
 ///
 /// In a Broadcast and a Reduce, too, each rank sends its first packet to all others, if only to say
-/// that it is there (README.md).
+/// that it is there.
 
 #include <cstddef>
 
