@@ -2,7 +2,7 @@
 # not needed; with the NVIDIA Container Toolkit, `docker run --gpus all` brings them in.
 FROM debian:12
 COPY lab /tmp/symm/lab
-COPY cmake /tmp/symm/cmake
+COPY tools/lab /tmp/symm/tools/lab
 ENV XDG_CACHE_HOME=/opt/cache
 RUN /tmp/symm/lab setup && apt-get install -y --no-install-recommends clangd gdb ccache && \
     rm -rf /tmp/symm /var/lib/apt/lists/*

@@ -28,7 +28,8 @@ class Release(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name, "clone")
         origin = Path(folder.name, "origin")
-        for file in ("lab", "cmake/find_cuda.sh", ".ci/release.py", "CMakeLists.txt", HEADER):
+        for file in ("lab", "tools/lab/main.py", "tools/lab/tool.py", ".ci/release.py",
+                     "CMakeLists.txt", HEADER):
             (origin / file).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(REPOSITORY / file, origin / file)
         subprocess.run(["git", "init", "-q", "-b", "main", origin], check=True)

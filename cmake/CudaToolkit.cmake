@@ -1,6 +1,6 @@
 # symm_find_cuda_toolkit(VERSION [argument of find_package...]): finds the CUDA Toolkit and defines
 # symm::cuda_headers. Used here, and by projects that use the installed libraries. On a machine
-# without a toolkit ./lab fetches one: see find_cuda.sh.
+# without a toolkit ./lab fetches one: see tools/lab/cuda.py.
 macro(symm_find_cuda_toolkit)
   # CMake 3.25 sets a property of this target even if the toolkit lacks the library, as CUDA 13
   # does.

@@ -1,21 +1,14 @@
-#!/usr/bin/env python3
 """Runs the commands that the front page and the labs' pages show, on emulated GPUs, and compares
 their output with the pages. Numbers may differ; `...` on a page stands for any lines, or for the
-rest of one.
-
-usage: ./lab pages [NN...]
-"""
+rest of one."""
 
 import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "cmake"))
-import tool  # noqa: E402
+from tool import ROOT, Failure
 
 COMMAND = re.compile(r"(?:[A-Z_0-9]+=\S+ +)*\./lab (?:run \d\d|trace)[^`\n]*")
 LIMIT = 120  # seconds
@@ -98,12 +91,11 @@ def check(page: Path) -> list:
     return faults
 
 
-def main() -> int:
+def main(args) -> int:
     wrong = 0
-    unknown = set(sys.argv[1:]) - {folder.name[:2] for folder in ROOT.glob("labs/0*/")}
+    unknown = set(args.nn) - {folder.name[:2] for folder in ROOT.glob("labs/0*/")}
     if unknown:
-        print(f"./lab: there is no lab '{min(unknown)}'", file=sys.stderr)
-        return 2
+        raise Failure(f"there is no lab '{min(unknown)}'", 2)
     built = subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
     if built.returncode != 0:
         return built.returncode
@@ -111,14 +103,10 @@ def main() -> int:
                     *ROOT.glob("symm/**/*.md"), *ROOT.glob("tools/**/*.md")])
     for page in [ROOT / "README.md", *pages, ROOT / "docs" / "DRIVER_CALLS.md"]:
         lab = page.relative_to(ROOT).parts[1:2]
-        if sys.argv[1:] and (not lab or lab[0][:2] not in sys.argv[1:]):
+        if args.nn and (not lab or lab[0][:2] not in args.nn):
             continue
         print(page.relative_to(ROOT), flush=True)
         for fault in check(page):
             print(f"MISMATCH: {fault}", flush=True)
             wrong += 1
     return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    tool.run(main)

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tools/explore/player"), str(ROOT / "cmake")]
+sys.path += [str(ROOT / "tools/explore/player"), str(ROOT / "tools/lab")]
 import execution  # noqa: E402
 import sentences  # noqa: E402
 import tool  # noqa: E402

@@ -9,7 +9,7 @@ import sys
 import browser
 from pages import ORDER, ROOT, name
 
-sys.path.append(str(ROOT / "cmake"))
+sys.path.append(str(ROOT / "tools/lab"))
 import tool  # noqa: E402
 
 SITE = ROOT / "build/docs/html"

@@ -10,7 +10,7 @@ import browser
 from look import SCRIPT as LOOK, SITE, WIDTHS
 from pages import ROOT
 
-sys.path.append(str(ROOT / "cmake"))
+sys.path.append(str(ROOT / "tools/lab"))
 import tool  # noqa: E402
 
 SCRIPT = LOOK.partition("async function read")[0] + """

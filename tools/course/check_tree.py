@@ -1,20 +1,14 @@
-#!/usr/bin/env python3
 """Copies of the learner's files that are built in their place, since these have stubs and answers
 that may be wrong.
 
 build/course_tree, for a check: with the solution of every exercise but the one that is checked.
 build/solved, for use: with the answers that `check` has accepted, and the solutions of all other
 exercises. ./lab runs its other commands there while an exercise is begun.
-
-usage: check_tree.py course   makes the first, before CMake sees it
-       check_tree.py COMMAND  makes the second for this command of ./lab, or refuses the command;
-                              exit status 3 if no file needs it
 """
 
 import contextlib
 import fcntl
 import re
-import sys
 from pathlib import Path
 
 import exercises
@@ -202,20 +196,16 @@ def bring_up_to_date(tree: Path, parts: tuple, texts: dict):
             copy.chmod(mode)
 
 
-def main() -> int:
+def make(command: str) -> bool:
+    """Makes the first tree, before CMake sees it (course), or the second for this command of ./lab.
+    Returns false if no file needs it. Raises tool.Failure if the command is refused."""
     try:
         course = exercises.load()
         recover(course)
         with alone():
-            if sys.argv[1] == "course":
-                update(course, None)
-            elif not solve(course, sys.argv[1]):
-                return 3
-    except (CourseError, OSError) as error:
-        print(f"./lab: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":  # ./lab makes a tree before CMake first sees it
-    tool.run(main)
+            if command != "course":
+                return solve(course, command)
+            update(course, None)
+            return True
+    except CourseError as error:  # whose status is that of the course's own commands
+        raise tool.Failure(str(error)) from None

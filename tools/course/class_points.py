@@ -101,10 +101,10 @@ def of_class(course: list, rows: list) -> dict:
     } for exercise in course}
 
 
-def grade(folder: str | None, as_json: bool) -> int:
+def grade(folder: Path | None, as_json: bool) -> int:
     """Prints the points of each repository in the folder, or of this one."""
     repositories = [ROOT] if folder is None else sorted(
-        path for path in Path(folder).iterdir() if (path / "labs").is_dir())
+        path for path in folder.iterdir() if (path / "labs").is_dir())
     if not repositories:
         raise CourseError(f"{folder} has no folder with a copy of the course")
     course, learners = [], []

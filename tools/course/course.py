@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """The course: ./lab learn, start, check, watch, hint, solution, reset, skip, update, grade."""
 
 import argparse
@@ -9,7 +8,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -356,7 +354,7 @@ def score(course, _, args):
 
 def grade(_, __, args):
     """The points of the answers that are in the files and in git."""
-    return grading.grade(args.folder, args.json)
+    return grading.grade(args.folder and tool.caller / args.folder, args.json)
 
 
 def watch(course, progress, args):
@@ -520,50 +518,12 @@ def update(course, _, args):
     print(f"Your answers are on top of {merged.version[:9]} now. ./lab check --all checks them.")
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message):
-        self.exit(2, f"./lab: {message}\n")  # one line, without the usage
+COMMANDS = {function.__name__: function for function in (
+    learn, start, check, watch, hint, solution, reset, skip, score, grade, update)}
 
 
-def main() -> int:
-    parser = Parser(prog="./lab", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for function, text in (
-            (learn, "list all exercises, and the next one"),
-            (start, "put an exercise's stub in place and show its task; without ID the next one"),
-            (check, "build and test your answer, and explain what is still wrong"),
-            (watch, "check at every save"), (hint, "show one more hint"),
-            (solution, "show how your answer differs from the solution"),
-            (reset, "restore the code from before `start`"),
-            (skip, "skip the exercise"), (grade, "check all answers, and print the total"),
-            (score, "show what your answers cost, and the author's"),
-            (update, "take a newer version of the repository")):
-        command = commands.add_parser(function.__name__, help=text, description=text)
-        command.set_defaults(run=function)
-        if function is learn:
-            command.add_argument("word", nargs="?", metavar="WORD",
-                                 help="list only exercises that match it: barrier, 05, fix")
-        elif function is update:
-            command.add_argument("version", nargs="?", metavar="VERSION",
-                                 help="a branch, tag or commit; else origin's newest")
-        elif function is grade:
-            command.add_argument("folder", nargs="?", metavar="FOLDER",
-                                 help="with a copy of the course of each learner; else this one")
-            command.add_argument("--json", action="store_true", help="print JSON")
-        else:
-            command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
-        if function is check:
-            command.add_argument("answer", nargs="*", help="to an exercise that asks a question")
-            command.add_argument("--all", action="store_true",
-                                 help="check every exercise that is begun")
-            command.add_argument("--raw", action="store_true", help="also print the whole output")
-            command.add_argument("--step", action="store_true",
-                                 help="step through the failing execution")
-            command.add_argument("--browser", action="store_true", help="the same in a browser")
-        if function is start:
-            command.add_argument("--no-open", action="store_true", help="do not open an editor")
-    args = parser.parse_args()
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./lab learn | head
+def run(args) -> int:
+    """Runs a command of the course."""
     try:
         course = exercises.load()
         check_tree.recover(course)
@@ -572,23 +532,15 @@ def main() -> int:
         follow_moved(course, progress)
         ids = {e.id for e in course}
         current = next((e for e in course if e.id == progress.data["current"]), None)
-        answers = args.command == "check" and current and current.kind == "predict"
+        answers = args.command.name == "check" and current and current.kind == "predict"
         if getattr(args, "id", None) and f"0{args.id}" in ids and not (
                 answers and current.within and not args.answer):
             args.id = f"0{args.id}"  # 1.1 for 01.1
         if answers and args.id and args.id not in ids:
             args.id, args.answer = None, [args.id, *args.answer]  # ./lab check ANSWER
-        return args.run(course, progress, args) or 0
-    except CourseError as error:
-        print(f"./lab: {error}", file=sys.stderr)
-        return error.status
+        return COMMANDS[args.command.name](course, progress, args) or 0
     except (OSError, UnicodeDecodeError) as error:
-        print(f"./lab: {error}", file=sys.stderr)
-        return 2
+        raise CourseError(str(error)) from None
     except EOFError:
         print()
         return 130
-
-
-if __name__ == "__main__":
-    tool.run(main)

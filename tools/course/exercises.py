@@ -17,13 +17,14 @@ except ModuleNotFoundError:
     sys.exit("./lab: the course needs Python 3.11 or newer")
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "cmake"), str(ROOT / "tools/explore/player")]
+sys.path += [str(ROOT / "tools/lab"), str(ROOT / "tools/explore/player")]
+import tool  # noqa: E402
 
 
-class CourseError(Exception):
+class CourseError(tool.Failure):
     """Something that the learner has to know. The message is a whole sentence."""
 
-    status = 2  # of ./lab
+    status = 2
 
 
 class TooFewGpus(CourseError):

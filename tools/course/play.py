@@ -1,14 +1,8 @@
-#!/usr/bin/env python3
 """Plays the whole course, as CI does: every stub and every wrong answer must fail for its named
-reason, and every solution must pass. The learner's files are not touched.
-
-usage: ./lab play [--others] [ID or LAB ...]   05.2, or 05; bad: answers that hang, crash ...
-       --others: also each rule on the answers of all other rules of its exercise
-"""
+reason, and every solution must pass. The learner's files are not touched."""
 
 import argparse
 import json
-import sys
 import time
 
 import harmful_answers
@@ -126,16 +120,11 @@ def play(exercise, progress, others) -> list:
     return times
 
 
-def main() -> int:
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        print(__doc__.strip())
-        return 0
-    others = "--others" in sys.argv
-    wanted = [word for word in sys.argv[1:] if word != "--others"] or ["", "bad"]
+def main(args) -> int:
+    wanted = args.id or ["", "bad"]
     chosen = [e for e in COURSE if any(w in ("", e.id, e.group) for w in wanted)]
     if not chosen and wanted != ["bad"]:
-        print(f"./lab: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
-        return 2
+        raise tool.Failure(f"there is no exercise '{' '.join(wanted)}'", 2)
     course.STATE = exercises.ROOT / "build" / "played"  # the learner's own progress stays
     progress = course.Progress()
     begun = time.monotonic()
@@ -144,7 +133,7 @@ def main() -> int:
     for exercise in chosen:
         print(f"== {exercise.id} {exercise.title}", flush=True)
         try:
-            times = play(exercise, progress, others)
+            times = play(exercise, progress, args.others)
             if times:
                 rows.append((exercise, times))
         except (Fault, CourseError) as fault:
@@ -161,7 +150,3 @@ def main() -> int:
     print(f"\n{len(chosen)} exercises in {time.monotonic() - begun:.0f} s, "
           f"{len(faults)} with faults {' '.join(faults)}")
     return 1 if faults else 0
-
-
-if __name__ == "__main__":
-    tool.run(main)

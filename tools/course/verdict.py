@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import exercises
-import build as ninja
+import ninja
 import check_tree
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 

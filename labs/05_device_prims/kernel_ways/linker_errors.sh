@@ -9,16 +9,14 @@ fail() {  # exit code, message
     printf 'linker_errors.sh: %s\n' "$2" >&2
     exit "$1"
 }
-install_missing() { fail 1 "there is no CUDA compiler: ./lab setup installs one"; }
-source cmake/find_cuda.sh
-find_cuda compiler
+nvcc=$(python3 -B tools/lab/cuda.py)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp labs/05_device_prims/kernel_ways/linker_errors/* "$work"
 cd "$work"
 
-nvcc() { "$CUDACXX" -arch=sm_75 -Wno-deprecated-gpu-targets "$@"; }
+nvcc() { "$nvcc" -arch=sm_75 -Wno-deprecated-gpu-targets "$@"; }
 
 # Makes an error: the text that its line contains, a command.
 shows() {

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
 """Runs ninja, and shows its progress in one line: building 17 of 63, about 20 s left.
-
-usage: build.py BUILD_DIRECTORY [TARGET...]
 
 Prints nothing if everything is built already. The compiler's output is passed on. On a terminal
 the line is rewritten; elsewhere a new line is printed every 15 seconds.
@@ -14,8 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-
-import tool
 
 STATUS = "[%f/%t] "  # finished, total
 # Seconds for a file that was never built here; all others 0.3.
@@ -76,7 +71,7 @@ def require_space(directory: str, output: str = ""):
                       "try again")
 
 
-def build(directory: str, targets: list, output: list | None = None) -> int:
+def build(directory: str, targets, output: list | None = None) -> int:
     """Returns ninja's exit status. The compiler's output is appended to `output`, or printed if
     that is None. Raises OSError if the build failed because a disk is full."""
     printed = [] if output is None else output
@@ -139,15 +134,3 @@ def told(status: int, say) -> int:
         say(f"ninja was ended by {name}{limit}\n")
         return 128 - status
     return status
-
-
-def main() -> int:
-    try:
-        return build(sys.argv[1], sys.argv[2:])
-    except OSError as error:
-        print(f"./lab: {error}", file=sys.stderr)
-        return 1
-
-
-if __name__ == "__main__":
-    tool.run(main)

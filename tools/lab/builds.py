@@ -1,0 +1,203 @@
+"""Configures and builds with CMake's presets, and tests and installs what was built."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import ninja
+import tool
+from labs import lab_named
+from packages import BUILD, SANITIZERS, install, output_of, version
+from tool import ROOT, Failure, become
+
+PRESETS = ("emulated", "release", "nvcc", "debug", "asan", "tsan")  # that the caller may choose
+NO_RANDOM_ADDRESSES = 0x0040000  # <sys/personality.h>
+
+
+@functools.cache
+def usual() -> tuple:
+    """The preset if the caller chooses none, and why the driver does not work, if it does not.
+    Without a GPU nothing needs nvcc: kernels are compiled as C++, for emulated GPUs."""
+    if os.environ.get("SYMM_PRESET"):
+        return os.environ["SYMM_PRESET"], ""
+    if not shutil.which("nvidia-smi"):
+        return "emulated", ""
+    ended = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                           check=False, text=True, errors="replace")
+    if ended.returncode == 0:
+        return "release", ""
+    told = " ".join(ended.stdout.split())
+    return "emulated", "" if "No devices" in told else f"exit status {ended.returncode}: {told}"
+
+
+def chosen(preset: str | None) -> str:
+    preset = preset or usual()[0]
+    if preset not in PRESETS:
+        raise Failure(f"there is no preset '{preset}': choose one of {' '.join(PRESETS)}", 2)
+    return preset
+
+
+def use_solved(command: str, arguments: list):
+    """No command but the course's own builds an exercise's stub. While an exercise is begun, all
+    others run in a copy that has solutions in the place of answers which `check` has not
+    accepted."""
+    if not any(Path(".course").glob("*.original")) and subprocess.run(
+            ["grep", "-rqs", "--include=*.hpp", "--include=*.cpp", "--include=*.cu",
+             r"// exercise [0-9A-Z]*\.[0-9]", "labs", "symm"], check=False).returncode != 0:
+        return
+    import check_tree
+    if not check_tree.make(command):
+        return
+    print("(In build/solved: your answers that ./lab check has accepted, and the solutions of all "
+          "other exercises.)", file=sys.stderr, flush=True)
+    os.chdir(tool.caller)
+    become(ROOT / "build/solved/lab", *arguments)
+
+
+def require_tools(preset: str):
+    has_clang = preset in ("asan", "tsan", "course") or preset.startswith("tidy")
+    install(*BUILD, *(SANITIZERS if has_clang else ()))
+    found = re.search(r"[\d.]+", output_of("cmake", "--version") or "0")[0]
+    if version(found) < (3, 25):
+        raise Failure(f"CMake {found} is older than 3.25 (Debian 12, Ubuntu 24.04; else pip "
+                      "install cmake)")
+
+
+def configure(preset: str, is_chosen: bool = True):
+    """Has CMake configure build/PRESET, if it has not."""
+    build = ROOT / "build" / preset
+    if set(str(ROOT)) & set('";\\'):
+        raise Failure(f"CMake cannot build in '{ROOT}': use a folder without \", ; and \\ in its "
+                      "name")
+    usual_preset, fault = usual()
+    if preset == "emulated" and fault and not is_chosen:
+        print("./lab: the NVIDIA driver does not work, so GPUs are emulated (SYMM_PRESET=emulated "
+              f"hides this). nvidia-smi: {fault}", file=sys.stderr, flush=True)
+    # Older versions built the course from the learner's own sources.
+    if preset == "course":
+        cache = build / "CMakeCache.txt"
+        if not cache.exists() or not re.search(r"_DIRECTORY.*/course_tree$", cache.read_text(),
+                                               re.M):
+            shutil.rmtree(build, ignore_errors=True)
+    build.parent.mkdir(exist_ok=True)
+    if preset == usual_preset:  # the pages find the programs here, whichever preset built them
+        link = ROOT / "build/bin"
+        if not link.is_symlink() or os.readlink(link) != f"{preset}/bin":
+            link.unlink(missing_ok=True)
+            link.symlink_to(f"{preset}/bin")
+    if (build / "build.ninja").exists():
+        return
+    require_tools(preset)
+    import cuda
+    settings = cuda.settings(needs_compiler=preset in ("release", "nvcc"))
+    print("preparing build/tidy for editors (once)" if preset == "tidy" else
+          f"configuring build/{preset}", flush=True)
+    source = ROOT
+    if preset == "course":  # which has its own sources
+        import check_tree
+        check_tree.make("course")
+        source = check_tree.TREE
+    ended = subprocess.run(["cmake", "--preset", preset, "-B", build, *settings], cwd=source,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if ended.returncode != 0:
+        output = ended.stdout.decode(errors="replace")
+        sys.stderr.write(output)
+        ninja.require_space(str(build.parent), output)
+        raise Failure("could not configure (above)")
+
+
+def build(preset: str, *targets: str, is_chosen: bool = True):
+    configure(preset, is_chosen)
+    status = ninja.build(f"build/{preset}", targets)
+    if status != 0:
+        sys.exit(status)
+
+
+def build_chosen(args, *targets: str) -> str:
+    """Builds with the preset of the command line; returns the folder of the programs."""
+    preset = chosen(args.preset)
+    build(preset, *targets, is_chosen=bool(args.preset))
+    return f"build/{preset}/bin"
+
+
+def fix_addresses():
+    """ThreadSanitizer's shadow memory does not fit if more than 28 bits of addresses are random.
+    Then this process's programs get addresses that are not random."""
+    try:
+        bits = int(Path("/proc/sys/vm/mmap_rnd_bits").read_text())
+    except (OSError, ValueError):  # no such setting, or only root may read it
+        return
+    if bits <= 28:
+        return
+    import ctypes
+    libc = ctypes.CDLL(None)
+    now = libc.personality(ctypes.c_ulong(0xFFFFFFFF))
+    if not now & NO_RANDOM_ADDRESSES and libc.personality(
+            ctypes.c_ulong(now | NO_RANDOM_ADDRESSES)) == -1:
+        raise Failure(
+            f"ThreadSanitizer cannot run: {bits} bits of addresses are random here "
+            "(vm.mmap_rnd_bits), and the system refuses to turn this off (personality). Run "
+            "`sudo sysctl vm.mmap_rnd_bits=28`; or start the container with docker's "
+            "--security-opt=seccomp=unconfined")
+
+
+def targets_of(lab: str | None) -> list:
+    """With the tests that have this lab's label."""
+    if lab is None:
+        return []
+    more = ["labs/bugs_that_shipped/all", "symm/all", "tools/all"] * (lab == "06_allreduce")
+    return [f"labs/{lab}/all", *more]
+
+
+def only_build(args):
+    build_chosen(args, *targets_of(args.nn and lab_named(args.nn)))
+
+
+def test(args):
+    lab = args.nn and lab_named(args.nn)
+    preset = chosen(args.preset)
+    build_chosen(args, *targets_of(lab))
+    # The tests start their own ranks, also if this process is a rank of a launcher's.
+    for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        os.environ.pop(name, None)
+    if preset == "tsan":
+        fix_addresses()
+    # Two per processor: tests spend half of their time waiting.
+    become("ctest", "--preset", preset, f"-j{2 * len(os.sched_getaffinity(0))}",
+           "--no-tests=error", *["--progress"] * sys.stdout.isatty(),  # one line instead of two
+           *(["-L", f"lab{lab[:2]}"] if lab else []), *args.arguments)
+
+
+def install_library(args):
+    prefix = (tool.caller / args.folder).resolve()
+    folder = Path(build_chosen(args, "symm_installed")).parent
+    ended = subprocess.run(["cmake", "--install", folder, "--prefix", prefix], check=False,
+                           stdout=subprocess.DEVNULL)
+    if ended.returncode != 0:
+        return ended.returncode
+    print(f"installed in {prefix}: find_package(symm) with -DCMAKE_PREFIX_PATH={prefix}")
+
+
+def commands(_=None):
+    """Writes the compile commands in the folder that .clangd names."""
+    configure("tidy")
+    ended = subprocess.run(["ninja", "-C", "build/tidy", "build.ninja"],  # if a CMakeLists changed
+                           stdout=subprocess.DEVNULL, check=False)
+    return ended.returncode
+
+
+def setup(_):
+    install(*BUILD, *SANITIZERS, "clang-format", "clang-tidy", "doxygen", "?doxygen-awesome-css",
+            "?chromium-headless-shell", "gnuplot-nox", "jq", "?libopenmpi-dev", "?openmpi-bin")
+    import cuda
+    import packages
+    cuda.settings(needs_compiler=True)
+    if os.uname().machine == "x86_64":
+        packages.checkers()
+    if (ROOT / "labs").is_dir():  # the Dockerfile has only the files of ./lab
+        commands()
+    print("ready: ./lab run 06")

@@ -1,0 +1,92 @@
+"""Checks the sources' form, and builds the reference, whose pages are checked with it."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import builds
+import packages
+from packages import install, output_of
+from tool import Failure
+
+CODE = ("*.c", "*.h", "*.cpp", "*.hpp", "*.cu")
+STYLE = Path("/usr/share/doxygen-awesome-css/doxygen-awesome.css")
+NO_UNITS = re.compile(r"_test\.dir/|/tests/|/cmake/|kernel_ptx|\.cu$")
+
+
+def require(*command, **more):
+    """Ends ./lab with the status of a command that fails, which has said why."""
+    status = subprocess.run(command, check=False, **more).returncode
+    if status != 0:
+        sys.exit(status if status > 0 else 128 - status)
+
+
+def files(*patterns: str) -> list:
+    listed = output_of("git", "ls-files", "-z", *patterns).split("\0")[:-1]
+    if not listed:
+        raise Failure("git lists no files: this needs a clone of the repository")
+    return [file for file in listed if Path(file).exists()]
+
+
+def formats(args):
+    install("clang-format")
+    require("clang-format", *(["--dry-run", "--Werror"] if args.check else ["-i"]), *files(*CODE))
+    if not args.check:
+        return
+    # The column limit also holds for comments and pages, but not for rows of tables.
+    is_long = False
+    for file in files(*CODE, "*.cmake", "*CMakeLists.txt", "*.sh", "*.py", "*.md", "lab"):
+        lines = Path(file).read_text(encoding="utf-8").split("\n")
+        for number, line in enumerate(lines, 1):
+            if len(line) > 100 and not line.removeprefix("/// ").startswith("|"):
+                print(f"{file}:{number}: {len(line)} columns")
+                is_long = True
+    if is_long:
+        raise Failure("a line has at most 100 columns (above)")
+
+
+def lint(_):
+    checkers = packages.checkers()
+    require(checkers / "ruff", "check", "--quiet", "--no-cache", ".")
+    require(checkers / "shellcheck", "--severity=warning", "lab", ".ci/run", *files("*.sh"))
+
+
+def tidy(_):
+    install("clang-tidy")
+    builds.commands()
+    # Several files at once: most of the time goes into headers that all of them include.
+    builds.configure("tidy_units")
+    import json
+    units = [unit["file"] for unit in json.loads(
+        Path("build/tidy_units/compile_commands.json").read_text())]
+    require("xargs", "-0", "-P", str(len(os.sched_getaffinity(0))), "-n", "1", "clang-tidy", "-p",
+            "build/tidy_units", "--quiet", "--warnings-as-errors=*", text=True,
+            input="\0".join(unit for unit in units if not NO_UNITS.search(unit)))
+
+
+def docs(_):
+    install("doxygen", "?doxygen-awesome-css")
+    python = (sys.executable, "-B")
+    Path("build/docs").mkdir(parents=True, exist_ok=True)
+    require("rm", "-rf", "build/docs/html")  # links to removed pages would still work
+    with open("build/docs/layout.xml", "wb") as layout:
+        require(*python, "docs/site/pages.py", "layout", stdout=layout)
+    scripts = [str(STYLE.with_suffix("")) + f"-{name}.js"
+               for name in ("darkmode-toggle", "fragment-copy-button")]
+    # Settings of newer releases: their own dark colors, which the switch would not turn off, and a
+    # README.md as part of its folder's page.
+    known = output_of("doxygen", "-g", "-")
+    newer = "".join(f"\n{setting}" for setting in ("HTML_COLORSTYLE = LIGHT",
+                                                   "IMPLICIT_DIR_DOCS = NO")
+                    if f"\n{setting.split()[0]} " in known)
+    has_style = STYLE.is_file()
+    require("doxygen", "-", text=True, input=Path("docs/Doxyfile").read_text() + newer + "\n",
+            env={**os.environ, "SYMM_STYLE": str(STYLE) * has_style,
+                 "SYMM_SCRIPTS": " ".join(scripts) * has_style})
+    for script in ("site/complete.py", "site/look.py", "site/play.py", "checks/lab_pages.py",
+                   "checks/folders.py", "checks/where.py"):
+        require(*python, f"docs/{script}")
+    require(*python, "docs/results.py", "--check")
+    print("build/docs/html/index.html")

@@ -1,0 +1,122 @@
+"""Installs Debian's packages, and PyPI's wheels into the user's cache."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tool import Failure
+
+HERE = Path(__file__).resolve().parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or
+             Path(os.environ.get("HOME") or "/root", ".cache")) / "symm"
+BUILD = ("g++", "cmake", "ninja-build", "git", "libgtest-dev", "libgmock-dev", "libbenchmark-dev",
+         "libcli11-dev", "libfmt-dev", "python3", "python3-venv")
+# Before Debian 12 the sanitizers' runtimes were part of clang.
+SANITIZERS = ("clang", "llvm", "?lld", "?libclang-rt-dev")
+
+
+def output_of(*command) -> str:
+    """What the command prints; empty if it fails, or is not installed."""
+    try:
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                               check=False, text=True, errors="replace")
+    except OSError:
+        return ""
+    return ended.stdout if ended.returncode == 0 else ""
+
+
+def version(text: str) -> tuple:
+    """The first version number of a text: (3, 25, 1)."""
+    found = re.search(r"\d+(\.\d+)*", text)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def install(*packages: str):
+    """Installs those that are missing, if there is Debian's package manager. A name that begins
+    with a question mark is optional: it is installed if this release has it."""
+    if not shutil.which("dpkg-query"):
+        return
+
+    def is_known(package: str) -> bool:
+        return bool(output_of("apt-cache", "show", package.lstrip("?")))
+
+    # A fresh container's image has no lists of packages.
+    has_lists = any(Path("/var/lib/apt/lists").glob("*_Packages*"))
+    missing = [package for package in packages if "installed" not in output_of(
+        "dpkg-query", "-W", "-f=${db:Status-Status}\n", package.lstrip("?")).split() and
+        not (package.startswith("?") and has_lists and not is_known(package))]
+    if not missing:
+        return
+    is_required = not all(package.startswith("?") for package in missing)
+    as_root = "env" if os.geteuid() == 0 else "sudo"
+    if not shutil.which(as_root):
+        if is_required:
+            raise Failure("install these packages first: " +
+                          " ".join(package.lstrip("?") for package in missing))
+        return
+    print("updating the list of packages", flush=True)
+    if subprocess.run([as_root, "apt-get", "update", "-q"], stdout=subprocess.DEVNULL,
+                      check=False).returncode != 0:
+        print("(could not update it)", flush=True)
+    wanted = [package.lstrip("?") for package in missing
+              if not package.startswith("?") or is_known(package)]
+    if not wanted:
+        return
+    print("installing", *wanted, flush=True)
+    with subprocess.Popen(
+            [as_root, "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y",
+             "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120", *wanted],
+            stdout=subprocess.PIPE, text=True, errors="replace") as process:
+        for line in process.stdout:
+            if line.startswith(("Need to get", "Fetched")):
+                print(line, end="", flush=True)
+    if process.returncode != 0 and is_required:
+        raise Failure(f"could not install {' '.join(wanted)}")
+
+
+def has_pip() -> bool:
+    return bool(output_of(sys.executable, "-m", "pip", "--version"))
+
+
+@contextlib.contextmanager
+def fetched(folder: Path, requirements: str, cannot: str):
+    """Yields a temporary folder next to the final one, with the wheels of tools/lab/REQUIREMENTS.
+    Raises Failure(cannot) if they cannot be fetched."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as scratch:
+        wheels = Path(scratch, "wheels")
+        if subprocess.run(
+                [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "--root-user-action", "ignore", "--no-deps", "--only-binary", ":all:",
+                 "--require-hashes", "--target", wheels, "-r", HERE / requirements],
+                check=False).returncode != 0:
+            raise Failure(cannot)
+        yield wheels
+
+
+def put(complete: Path, folder: Path):
+    """Renames a complete folder. If another ./lab has made it meanwhile, that one stays."""
+    try:
+        complete.rename(folder)
+    except OSError as error:
+        if not folder.is_dir():
+            raise Failure(f"could not create {folder}: {error.strerror}") from None
+
+
+def checkers() -> Path:
+    """The folder of ruff and shellcheck."""
+    import zlib
+    folder = CACHE / f"checkers-{zlib.crc32((HERE / 'checkers.txt').read_bytes())}"
+    if not folder.is_dir():
+        if not has_pip():
+            install("python3-pip")
+        print("fetching ruff and shellcheck from PyPI (once, 14 MB)", flush=True)
+        with fetched(folder, "checkers.txt", "could not fetch ruff and shellcheck (above), which "
+                     "are for x86_64: try again") as wheels:
+            put(wheels, folder)
+    return folder / "bin"
