@@ -122,7 +122,8 @@ private:
                                            unsigned region) const;
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
     template <class Used>
-    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, const Used& used) const;
+    __host__ __device__ void clear_unused(const simt::ThreadBlock& block,
+                                          const Used& used_by) const;
 
     const MailboxParams& call_;
     std::uint32_t epoch_;
@@ -211,18 +212,18 @@ __host__ __device__ inline simt::Pack16* MailboxSession<Format, kMost, kRegions>
 template <class Format, int kMost, unsigned kRegions>
 template <class Used>
 __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::clear_unused(
-    const simt::ThreadBlock& block, const Used& used) const {
+    const simt::ThreadBlock& block, const Used& used_by) const {
     const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
     for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
          step += block.grid_size()) {
         const int p = call_.peer(static_cast<int>(step));
-        std::size_t used_of_p = 0;
+        std::size_t used = 0;
         if constexpr (std::is_invocable_v<Used, int>) {
-            used_of_p = used(p);
+            used = used_by(p);
         } else {
-            used_of_p = used;
+            used = used_by;
         }
-        if (i >= used_of_p) {
+        if (i >= used) {
             Format::clear(slot(call_.rank, p, i, 0));
         }
     }
