@@ -288,8 +288,8 @@ def tell(course, progress, exercise, found, args):
     if found.output and not found.passed:
         lines = [part for line in found.output.splitlines()
                  for part in textwrap.wrap(line, 96, subsequent_indent="      ")]
-        is_story = any(line.startswith("      => ") for line in lines)
-        for line in lines[-MOST_LINES:] if is_story else lines[:MOST_LINES]:
+        is_counterexample = any(line.startswith("      => ") for line in lines)
+        for line in lines[-MOST_LINES:] if is_counterexample else lines[:MOST_LINES]:
             print("  | " + line)
         print()
     if found.is_guess:  # what the run showed comes first

@@ -24,7 +24,7 @@ NATIVE = ROOT / "build"  # for exercises that measure real GPUs: what ./lab run 
 OUTPUT_LIMIT = 16 << 20  # bytes, for endless loops that print
 EXPLORED_FOR = 10  # seconds, for each protocol and mode: a right answer takes less than 2
 CUDA_ERROR_NO_DEVICE = 100
-STORY_LINES = 11  # of a failing execution, before the line that says what is wrong
+COUNTEREXAMPLE_LINES = 11  # of a failing execution, before the line that says what is wrong
 
 
 @dataclass
@@ -193,7 +193,7 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
     doing(f"{exercise.id}: exploring {' and '.join(protocols)} in every execution")
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "rows.json"
-        ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={STORY_LINES}",
+        ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={COUNTEREXAMPLE_LINES}",
                      f"--seconds={EXPLORED_FOR}", f"--json={report}"], exercise.seconds)
         if report.exists():  # a line for each row; one that was stopped may have written half of it
             ended.rows = [json.loads(row) for row in report.read_text().split("\n")[:-1]]
@@ -412,10 +412,10 @@ def in_general(ended: Ended) -> str:
 
 
 def evidence(ended: Ended) -> str:
-    """The most telling lines of the output: an execution's story, or what a test has printed."""
+    """The most telling lines of the output: a counterexample, or what a test has printed."""
     for row in ended.rows:
         if row["failed"]:
-            return "\n".join(row["story"])
+            return "\n".join(row["counterexample"])
     # The ranks have printed their errors before the test says that there were some.
     output = re.sub(r".*run_as\.hpp:\d+: Failure\n.*\n  run_ranks.*\n    Which is: 1\n  0\n", "",
                     ended.output)

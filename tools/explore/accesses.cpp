@@ -69,7 +69,7 @@ void Exploration::check_access(const Access& access, bool store, long step) {
         next = std::min(end, (at / 8 + 1) * 8);
         const auto race = races_.access(at - reinterpret_cast<std::uintptr_t>(scene_), next - at,
                                         {store, access.order.has_value()}, number_of(*current_),
-                                        current_->mind, step);
+                                        current_->view, step);
         if (race) {
             involved_ = {race->step, step};
             fail(fmt::format("data race on {}: {}, {}{}", name_of(at), described(race->step),
@@ -183,7 +183,7 @@ bool Exploration::has_other_writer(std::size_t location) {
 }
 
 void Exploration::read(std::size_t location, const StoreRecord& store, const Access& access) {
-    Memory::read(location, store, *access.order, current_->mind);
+    Memory::read(location, store, *access.order, current_->view);
     current_->last_reads = {&store, current_->last_reads[0]};
     if (!trying_) {
         const long step = log({"load", access, store.value, store.step, choices_});
@@ -228,8 +228,8 @@ std::uint64_t Exploration::load(const AtomicAccess& access) {
         choices_ = {{newest.step, newest.value}};
         const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
         read(location, store, access);
-        value = imagined_ != nullptr && loads_ <= imagined_->size() ? (*imagined_)[loads_ - 1].value
-                                                                    : store.value;
+        value = assumed_ != nullptr && loads_ <= assumed_->size() ? (*assumed_)[loads_ - 1].value
+                                                                  : store.value;
     }
     if (!state.empty()) {
         const Inside inside(*this);
@@ -249,16 +249,16 @@ void Exploration::put(std::size_t location, std::uint64_t value, const AtomicAcc
     }
     std::size_t before = 0;
     if (behind == nullptr) {
-        const auto places = memory_.places(location, current_->mind);
+        const auto places = memory_.places(location, current_->view);
         before = places[search_.choose(places.size())];
     }
     const long step = log({"store", access, value});
     check_access(access, true, step);
-    memory_.store(location, value, *access.order, me, before, behind, current_->mind).step = step;
+    memory_.store(location, value, *access.order, me, before, behind, current_->view).step = step;
     if (access.is_static()) {
         std::memcpy(access.real, reinterpret_cast<void*>(access.address), access.size);
     }
-    search_.stored(location, me, current_->mind.past);
+    search_.stored(location, me, current_->view.past);
 }
 
 void Exploration::store(const AtomicAccess& access, std::uint64_t value) {
@@ -293,7 +293,7 @@ std::uint64_t Exploration::update(const AtomicAccess& access,
         state = state_of_thread(access);
         spin_if_known(state, word(access));
     }
-    const NumberSet past = current_->mind.past;
+    const NumberSet past = current_->view.past;
     StoreRecord* old = nullptr;
     const auto succeeds = [&] { return !expected || old->value == *expected; };
     const auto read_old = [&] {
@@ -347,7 +347,7 @@ void Exploration::acquire_both() {
     const Inside inside(*this);
     auto step = log_.rbegin();
     for (const StoreRecord* store : current_->last_reads) {
-        current_->mind.now.join(store->released);
+        current_->view.now.join(store->released);
         if (!trying_) {  // each half was loaded relaxed: together they are one load, acquire
             step = std::find_if(step, log_.rend(), [&](const LoggedStep& one) {
                 return one.thread == number_of(*current_) && std::string_view(one.what) == "load";
@@ -360,7 +360,7 @@ void Exploration::acquire_both() {
 
 void Exploration::fence(std::memory_order order, const AtomicAccess& access) {
     const Inside inside(*this);
-    Memory::fence(order, number_of(*current_), current_->mind);
+    Memory::fence(order, number_of(*current_), current_->view);
     if (order == std::memory_order_seq_cst) {
         if (is_polling()) {
             fail_in_poll("a seq_cst access or fence");
@@ -379,7 +379,7 @@ void Exploration::fence(std::memory_order order, const AtomicAccess& access) {
         current_->idle = idle;
         current_->idle_loads = idle_loads;
         current_->perhaps_spins = perhaps_spins;
-        Memory::fence(std::memory_order_release, number_of(*current_), current_->mind);
+        Memory::fence(std::memory_order_release, number_of(*current_), current_->view);
     }
     if (!trying_) {
         log({"fence", {.order = order}});

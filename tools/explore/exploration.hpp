@@ -100,7 +100,7 @@ struct Thread {
     std::unique_ptr<Fiber> fiber;
     std::function<void()> body;
     simt::ThreadBlock handle;
-    Mind mind;
+    ThreadView view;
     PendingWait wait;
     std::array<const StoreRecord*, 2> last_reads{};  ///< The newest first.
     std::vector<std::uint64_t> reads;                ///< The ids of all stores that it has read.
@@ -156,7 +156,7 @@ struct NamedMemory {
 };
 
 /// A value that a load of a poll shall return.
-struct Imagined {
+struct AssumedLoad {
     const Location* word;
     std::uint64_t value;
 };
@@ -193,9 +193,9 @@ struct Execution {
     };
     std::vector<Digit> digits_;  ///< For each load, which of how many stores is tried.
     std::vector<std::uint64_t> read_;
-    const std::vector<Imagined>* imagined_ = nullptr;  ///< Null: the loads return what is stored.
-    std::vector<std::string> conditions_;              ///< ReportedStep::until of each load.
-    Choices choices_;                                  ///< Of the load that is being made.
+    const std::vector<AssumedLoad>* assumed_ = nullptr;  ///< Null: the loads return what is stored.
+    std::vector<std::string> conditions_;                ///< ReportedStep::until of each load.
+    Choices choices_;                                    ///< Of the load that is being made.
     const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
     std::vector<std::pair<char*, std::vector<char>>> overwritten_;
 };
@@ -307,10 +307,10 @@ private:
     }
     bool call_poll(Thread& thread);
     bool try_poll(Thread& thread);
-    bool ends_with(Thread& thread, const std::vector<Imagined>& loads);
-    std::string condition(Thread& thread, std::vector<Imagined> loads, std::size_t i);
-    std::vector<Imagined> loads_of(const PendingWait& wait,
-                                   const std::vector<std::uint64_t>& reads);
+    bool ends_with(Thread& thread, const std::vector<AssumedLoad>& loads);
+    std::string condition(Thread& thread, std::vector<AssumedLoad> loads, std::size_t i);
+    std::vector<AssumedLoad> loads_of(const PendingWait& wait,
+                                      const std::vector<std::uint64_t>& reads);
     void log_endless(Thread& thread);
     bool is_polling() const { return trying_ || making_ != nullptr; }
     StoreRecord& chosen(std::size_t location, bool for_update,

@@ -17,7 +17,7 @@
 #include "common/sys/file.hpp"
 #include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
-#include "tools/explore/story.hpp"
+#include "tools/explore/counterexample.hpp"
 
 namespace symm::explore {
 namespace {
@@ -81,12 +81,12 @@ bool agree(const Protocol& protocol, const ProgramOptions& program) {
                       program.search.may_give_up ? "give up" : "end", fmt::join(executions, " "),
                       first == nullptr ? "" : std::to_string(first->graphs.size()), result));
     if (failed != nullptr) {
-        print(fmt::format("\n{}\n", fmt::join(story(*failed, program.lines), "\n")));
+        print(fmt::format("\n{}\n", fmt::join(counterexample(*failed, program.lines), "\n")));
     }
     return failed == nullptr && same;
 }
 
-/// Prints a protocol's row of the table, and the story of a failure. Returns whether it is right.
+/// Prints a protocol's row of the table, and a counterexample. Returns whether it is right.
 bool is_right(const Protocol& protocol, const ProgramOptions& program) {
     const bool may_give_up = program.search.may_give_up;
     tell(fmt::format("{}: searching, at most {} s", protocol.name, program.search.seconds));
@@ -112,7 +112,7 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
         }
     }
     if (report.failed) {
-        print(fmt::format("\n{}\n", fmt::join(story(report, program.lines), "\n")));
+        print(fmt::format("\n{}\n", fmt::join(counterexample(report, program.lines), "\n")));
     }
     return !report.failed;
 }

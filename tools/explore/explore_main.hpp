@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The program that explores a lab's protocols: a table, or the story of a failure.
+/// The program that explores a lab's protocols: a table, or a counterexample.
 
 #include <functional>
 #include <string>

@@ -18,15 +18,15 @@ bool newer(const StoreRecord* a, const StoreRecord* b) {
 }
 
 /// The place of the newest store that the thread knows.
-std::size_t first_known(const Location& location, std::size_t number, const Mind& mind) {
+std::size_t first_known(const Location& location, std::size_t number, const ThreadView& view) {
     const StoreRecord* const known =
-        number < mind.now.newest.size() ? mind.now.newest[number] : nullptr;
+        number < view.now.newest.size() ? view.now.newest[number] : nullptr;
     return known != nullptr && known->generation == location.generation ? known->position : 0;
 }
 
 }  // namespace
 
-void Knowledge::step(int thread) {
+void View::step(int thread) {
     const auto i = static_cast<std::size_t>(thread);
     if (i >= clock.size()) {
         clock.resize(i + 1);
@@ -34,7 +34,7 @@ void Knowledge::step(int thread) {
     ++clock[i];
 }
 
-void Knowledge::know(std::size_t location, const StoreRecord* store) {
+void View::know(std::size_t location, const StoreRecord* store) {
     if (location >= newest.size()) {
         newest.resize(location + 1);
     }
@@ -43,7 +43,7 @@ void Knowledge::know(std::size_t location, const StoreRecord* store) {
     }
 }
 
-void Knowledge::join(const Knowledge& other) {
+void View::join(const View& other) {
     clock.resize(std::max(clock.size(), other.clock.size()));
     for (std::size_t i = 0; i < other.clock.size(); ++i) {
         clock[i] = std::max(clock[i], other.clock[i]);
@@ -108,25 +108,25 @@ const Location* Memory::overlapped(std::size_t location) const {
     return nullptr;
 }
 
-std::vector<StoreRecord*> Memory::readable(std::size_t number, const Mind& mind) {
+std::vector<StoreRecord*> Memory::readable(std::size_t number, const ThreadView& view) {
     const Location& location = locations_[number];
-    const auto first = static_cast<long>(first_known(location, number, mind));
+    const auto first = static_cast<long>(first_known(location, number, view));
     return {location.stores.rbegin(), location.stores.rend() - first};
 }
 
 void Memory::read(std::size_t location, const StoreRecord& store, std::memory_order order,
-                  Mind& mind) {
-    mind.now.know(location, &store);
-    mind.acquirable.join(store.released);
+                  ThreadView& view) {
+    view.now.know(location, &store);
+    view.acquirable.join(store.released);
     if (acquires(order)) {
-        mind.now.join(store.released);
+        view.now.join(store.released);
     }
-    mind.past.insert(store.past);
+    view.past.insert(store.past);
 }
 
-std::vector<std::size_t> Memory::places(std::size_t number, const Mind& mind) {
+std::vector<std::size_t> Memory::places(std::size_t number, const ThreadView& view) {
     const Location& location = locations_[number];
-    const std::size_t unknown = location.stores.size() - first_known(location, number, mind);
+    const std::size_t unknown = location.stores.size() - first_known(location, number, view);
     std::vector<std::size_t> places;
     for (std::size_t before = 0; before < unknown; ++before) {
         // Nothing comes between a store and the addition or swap that read it.
@@ -138,13 +138,14 @@ std::vector<std::size_t> Memory::places(std::size_t number, const Mind& mind) {
 }
 
 StoreRecord& Memory::store(std::size_t number, std::uint64_t value, std::memory_order order,
-                           int thread, std::size_t before, const StoreRecord* behind, Mind& mind) {
+                           int thread, std::size_t before, const StoreRecord* behind,
+                           ThreadView& view) {
     Location& location = locations_[number];
     StoreRecord& store = new_record();
     store.value = value;
-    store.id = (static_cast<std::uint64_t>(thread) << 32) | mind.stores++;
+    store.id = (static_cast<std::uint64_t>(thread) << 32) | view.stores++;
     store.generation = location.generation;
-    store.past = mind.past;
+    store.past = view.past;
     std::size_t position = location.stores.size() - before;
     if (behind != nullptr) {
         position = behind->position + 1;
@@ -153,27 +154,27 @@ StoreRecord& Memory::store(std::size_t number, std::uint64_t value, std::memory_
     for (std::size_t i = position; i < location.stores.size(); ++i) {
         location.stores[i]->position = i;
     }
-    mind.now.step(thread);
-    mind.now.know(number, &store);
-    store.released = releases(order) ? mind.now : mind.released;
+    view.now.step(thread);
+    view.now.know(number, &store);
+    store.released = releases(order) ? view.now : view.released;
     store.released.know(number, &store);
     if (behind != nullptr) {
         store.released.join(behind->released);
     }
-    mind.now.step(thread);
+    view.now.step(thread);
     if (position + 1 == location.stores.size()) {
         std::memcpy(reinterpret_cast<void*>(location.address), &value, location.size);
     }
     return store;
 }
 
-void Memory::fence(std::memory_order order, int thread, Mind& mind) {
+void Memory::fence(std::memory_order order, int thread, ThreadView& view) {
     if (acquires(order)) {
-        mind.now.join(mind.acquirable);
+        view.now.join(view.acquirable);
     }
     if (releases(order)) {
-        mind.released = mind.now;
-        mind.now.step(thread);
+        view.released = view.now;
+        view.now.step(thread);
     }
 }
 

@@ -16,7 +16,7 @@
 /// | adds, compares and swaps    | as a load and a store directly after the store that was read, which also releases what that one released; a compare that fails: as a load, with its order for that |
 /// | plain accesses              | nothing new: two that are not ordered are a data race          |
 ///
-/// A thread's knowledge includes a vector clock: for each thread, how many of its steps come
+/// A view includes a vector clock: for each thread, how many of its steps come
 /// before. A plain access is a race where the other one is not among them.
 
 #include <algorithm>
@@ -63,8 +63,8 @@ private:
 
 struct StoreRecord;
 
-/// The knowledge of a thread, or the knowledge that a store releases.
-struct Knowledge {
+/// The view of a thread, or the view that a store releases.
+struct View {
     std::vector<std::uint32_t> clock;        ///< Steps of each thread.
     std::vector<const StoreRecord*> newest;  ///< The newest store known at each location, or null.
 
@@ -74,7 +74,7 @@ struct Knowledge {
     }
     void step(int thread);
     void know(std::size_t location, const StoreRecord* store);
-    void join(const Knowledge& other);
+    void join(const View& other);
 };
 
 /// A store, or the value that a location began with.
@@ -86,7 +86,7 @@ struct StoreRecord {
     long step = -1;                ///< In the log; -1: the initial value.
     bool updated = false;  ///< An addition or a swap has read it, and comes directly after it.
     NumberSet past;        ///< The choices that it depends on.
-    Knowledge released;
+    View released;
 };
 
 /// A word that is accessed atomically.
@@ -99,12 +99,12 @@ struct Location {
     std::vector<std::size_t> overlaps;  ///< Locations of other sizes that share bytes with it.
 };
 
-/// The threads' part in the model.
-struct Mind {
-    Knowledge now;
-    Knowledge acquirable;  ///< What an acquire fence would add.
-    Knowledge released;    ///< What a relaxed store releases: `now` at the last release fence.
-    NumberSet past;        ///< The choices that its next step depends on.
+/// A thread's part in the model.
+struct ThreadView {
+    View now;
+    View acquirable;  ///< What an acquire fence would add.
+    View released;    ///< What a relaxed store releases: `now` at the last release fence.
+    NumberSet past;   ///< The choices that its next step depends on.
     std::uint32_t stores = 0;
 };
 
@@ -132,15 +132,15 @@ public:
     const std::deque<Location>& locations() const { return locations_; }
 
     /// The stores that a load may read, the newest first.
-    std::vector<StoreRecord*> readable(std::size_t location, const Mind& mind);
+    std::vector<StoreRecord*> readable(std::size_t location, const ThreadView& view);
     static void read(std::size_t location, const StoreRecord& store, std::memory_order order,
-                     Mind& mind);
+                     ThreadView& view);
     /// Before how many of the newest stores a new one may come: all possible numbers, 0 first.
-    std::vector<std::size_t> places(std::size_t location, const Mind& mind);
+    std::vector<std::size_t> places(std::size_t location, const ThreadView& view);
     /// Puts a store before the `before` newest ones. `behind`: the store that an add or swap read.
     StoreRecord& store(std::size_t location, std::uint64_t value, std::memory_order order,
-                       int thread, std::size_t before, const StoreRecord* behind, Mind& mind);
-    static void fence(std::memory_order order, int thread, Mind& mind);
+                       int thread, std::size_t before, const StoreRecord* behind, ThreadView& view);
+    static void fence(std::memory_order order, int thread, ThreadView& view);
     /// Plain stores begin new histories.
     void forget(std::uintptr_t address, std::size_t size);
 

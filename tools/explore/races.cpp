@@ -3,7 +3,7 @@
 namespace symm::explore {
 
 std::optional<AccessRecord> Races::access(std::size_t at, std::size_t size, AccessKind kind,
-                                          int thread, const Mind& mind, long step) {
+                                          int thread, const ThreadView& view, long step) {
     const auto bytes = static_cast<std::uint8_t>(((1U << size) - 1) << at % 8);
     if (at / 8 >= words_.size()) {
         words_.resize(at / 8 + 1);
@@ -23,11 +23,11 @@ std::optional<AccessRecord> Races::access(std::size_t at, std::size_t size, Acce
             }
         } else if ((other.bytes & bytes) != 0 && (other.kind.store || kind.store) &&
                    !(other.kind.atomic && kind.atomic) &&
-                   other.clock > mind.now.steps_of(other.thread)) {
+                   other.clock > view.now.steps_of(other.thread)) {
             return other;
         }
     }
-    const AccessRecord record{thread, kind, bytes, mind.now.steps_of(thread), step};
+    const AccessRecord record{thread, kind, bytes, view.now.steps_of(thread), step};
     if (own != nullptr) {
         *own = record;
     } else {

@@ -33,7 +33,7 @@ public:
     /// Records an access of at most 8 bytes of one word, `at` bytes after the start of the scene,
     /// and returns an earlier one with which it is a race.
     std::optional<AccessRecord> access(std::size_t at, std::size_t size, AccessKind kind,
-                                       int thread, const Mind& mind, long step);
+                                       int thread, const ThreadView& view, long step);
 
 private:
     struct Word {

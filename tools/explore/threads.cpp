@@ -118,7 +118,7 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned block_number,
               .scene_block = &block,
               .fiber = std::move(fiber),
               .handle = {&block, number}};
-    thread.mind.now.step(number_of(thread));
+    thread.view.now.step(number_of(thread));
     thread.body = [body, &thread] { body(thread.handle); };
     thread.fiber->start(live, &thread);
 }
@@ -152,25 +152,25 @@ bool Exploration::meet(MeetingPoint& point, bool vote) {
 
 void Exploration::pass(MeetingPoint& point) {
     const bool is_fence = point.ends_kernel && options_.kernel_end == KernelEnd::kFence;
-    Knowledge all;
+    View all;
     NumberSet past = point.left_past;
     bool gave_up = false;
     for (const int i : point.waiting) {
-        const Mind& mind = threads_[static_cast<std::size_t>(i)].mind;
-        all.join(mind.now);
+        const ThreadView& view = threads_[static_cast<std::size_t>(i)].view;
+        all.join(view.now);
         if (is_fence) {
-            all.join(mind.acquirable);
+            all.join(view.acquirable);
         }
         gave_up |= point.ends_kernel && threads_[static_cast<std::size_t>(i)].gave_up;
-        past.insert(mind.past);
+        past.insert(view.past);
     }
     for (const int i : point.waiting) {
         Thread& thread = threads_[static_cast<std::size_t>(i)];
-        thread.mind.now = all;
-        thread.mind.past = past;
-        thread.mind.now.step(i);
+        thread.view.now = all;
+        thread.view.past = past;
+        thread.view.now.step(i);
         if (is_fence) {
-            thread.mind.released = all;
+            thread.view.released = all;
         }
         thread.gave_up |= gave_up;
         if (point.ends_kernel) {
@@ -187,7 +187,7 @@ void Exploration::leave_block() {
     const Inside inside(*this);
     MeetingPoint& whole = current_->scene_block->whole;
     ++whole.left;
-    whole.left_past.insert(current_->mind.past);
+    whole.left_past.insert(current_->view.past);
     if (!whole.waiting.empty() && whole.waiting.size() + whole.left == whole.expected) {
         pass(whole);
     }

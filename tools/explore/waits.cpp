@@ -40,7 +40,7 @@ bool Exploration::call_poll(Thread& thread) {
 
 // Calls it as if for the first time, and undoes what it does.
 bool Exploration::try_poll(Thread& thread) {
-    Mind mind = thread.mind;
+    ThreadView view = thread.view;
     trying_ = true;
     const bool ended = call_poll(thread);
     trying_ = false;
@@ -48,7 +48,7 @@ bool Exploration::try_poll(Thread& thread) {
         std::memcpy(change->first, change->second.data(), change->second.size());
     }
     overwritten_.clear();
-    thread.mind = std::move(mind);
+    thread.view = std::move(view);
     return ended;
 }
 
@@ -83,7 +83,7 @@ void Exploration::add_moves(Thread& thread) {
         add(Awaited::kTimeIsOver, false);
         const std::size_t flag = memory_.at(reinterpret_cast<std::uintptr_t>(wait.gave_up), 4);
         wait.polled.push_back({flag});
-        for (const StoreRecord* store : memory_.readable(flag, thread.mind)) {
+        for (const StoreRecord* store : memory_.readable(flag, thread.view)) {
             if (store->value != 0) {
                 read_ = {store->id};
                 add(Awaited::kAnother, false);
@@ -96,17 +96,17 @@ void Exploration::add_moves(Thread& thread) {
 }
 
 // Whether the poll is true where its loads return these values.
-bool Exploration::ends_with(Thread& thread, const std::vector<Imagined>& loads) {
+bool Exploration::ends_with(Thread& thread, const std::vector<AssumedLoad>& loads) {
     digits_.clear();
-    imagined_ = &loads;
+    assumed_ = &loads;
     const bool ended = try_poll(thread);
-    imagined_ = nullptr;
+    assumed_ = nullptr;
     return ended;
 }
 
 // ReportedStep::until of load i of a wait that ends if its loads return these values. Empty if all
 // values end it, or these do not.
-std::string Exploration::condition(Thread& thread, std::vector<Imagined> loads, std::size_t i) {
+std::string Exploration::condition(Thread& thread, std::vector<AssumedLoad> loads, std::size_t i) {
     constexpr std::uint64_t kFar = 16;
     const Location& word = *loads[i].word;
     const std::uint64_t one = unit_of(word);
@@ -136,9 +136,9 @@ std::string Exploration::condition(Thread& thread, std::vector<Imagined> loads, 
 }
 
 // The loads of a wait that end it by reading these stores.
-std::vector<Imagined> Exploration::loads_of(const PendingWait& wait,
-                                            const std::vector<std::uint64_t>& reads) {
-    std::vector<Imagined> loads;
+std::vector<AssumedLoad> Exploration::loads_of(const PendingWait& wait,
+                                               const std::vector<std::uint64_t>& reads) {
+    std::vector<AssumedLoad> loads;
     for (const std::uint64_t read : reads) {
         for (const auto& one : wait.polled) {
             const Location& word = memory_[one.location];
@@ -154,13 +154,13 @@ std::vector<Imagined> Exploration::loads_of(const PendingWait& wait,
 // Logs what a wait that never ends polls. Values that would end it are near the newest ones.
 void Exploration::log_endless(Thread& thread) {
     constexpr std::uint64_t kNear = 16;
-    std::vector<Imagined> loads;
+    std::vector<AssumedLoad> loads;
     for (const auto& one : thread.wait.polled) {
         const Location& word = memory_[one.location];
         loads.push_back({&word, word.stores.back()->value - kNear * unit_of(word)});
     }
     for (std::uint64_t i = 0; i < 2 * kNear && !ends_with(thread, loads); ++i) {
-        for (Imagined& load : loads) {
+        for (AssumedLoad& load : loads) {
             load.value += unit_of(*load.word);
         }
     }
@@ -205,12 +205,12 @@ void Exploration::make(Thread& thread, const ThreadMove& move) {
         read_.clear();
         loads_ = 0;
         const std::size_t flag = memory_.at(reinterpret_cast<std::uintptr_t>(wait.gave_up), 4);
-        Memory::read(flag, chosen(flag, false), std::memory_order_relaxed, thread.mind);
+        Memory::read(flag, chosen(flag, false), std::memory_order_relaxed, thread.view);
         current_ = nullptr;
     }
     making_ = nullptr;
-    search_.depends(number, thread.mind.past);
-    thread.mind.past.insert(number);
+    search_.depends(number, thread.view.past);
+    thread.view.past.insert(number);
     wait.tried = false;
     if (move.misses || move.how == Awaited::kTimeIsOver) {
         current_ = &thread;
@@ -229,7 +229,7 @@ void Exploration::make(Thread& thread, const ThreadMove& move) {
 // A store has at most one update; a swap that fails is none.
 StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
                                  std::optional<std::uint64_t> expected) {
-    std::vector<StoreRecord*> stores = memory_.readable(location, current_->mind);
+    std::vector<StoreRecord*> stores = memory_.readable(location, current_->view);
     if (for_update) {
         std::erase_if(stores, [&](const StoreRecord* store) {
             return store->updated && (!expected || store->value == *expected);

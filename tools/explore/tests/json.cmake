@@ -1,9 +1,9 @@
 # cmake -DEXPLORE=PROGRAM -P json.cmake: what a program that finds a failure of `packet` appends to
-# a file is a line of JSON, with the steps of its story; `signal`, which is right, can be recorded.
+# a file is a line of JSON, with its counterexample; `signal`, which is right, can be recorded.
 # Compared searches fail, too.
 set(file "${CMAKE_CURRENT_BINARY_DIR}/explore_json_test.json")
 file(REMOVE "${file}")
-execute_process(COMMAND "${EXPLORE}" packet --json "${file}" OUTPUT_VARIABLE story)
+execute_process(COMMAND "${EXPLORE}" packet --json "${file}" OUTPUT_VARIABLE counterexample)
 file(READ "${file}" json)
 file(REMOVE "${file}")
 
@@ -16,16 +16,17 @@ foreach(key what value from newest matters)
   string(JSON ${key} GET "${json}" steps ${last} ${key})
 endforeach()
 string(JSON old GET "${json}" steps ${from} value)
-string(JSON lines LENGTH "${json}" story)
+string(JSON lines LENGTH "${json}" counterexample)
 math(EXPR last "${lines} - 1")
-string(JSON line GET "${json}" story ${last})
-string(FIND "${story}" "${line}\n" told)
-string(FIND "${story}" "loads ${old} from r0.slot+8, relaxed, of step ${from}; ${newest} is newer"
+string(JSON line GET "${json}" counterexample ${last})
+string(FIND "${counterexample}" "${line}\n" told)
+string(FIND "${counterexample}"
+       "loads ${old} from r0.slot+8, relaxed, of step ${from}; ${newest} is newer"
        cited)
 if(NOT "${protocol} ${failed} ${what} ${value} ${matters}" STREQUAL
      "packet ON load 40 (flag 2) ON" OR told EQUAL -1
    OR cited EQUAL -1)
-  message(FATAL_ERROR "the story is\n${story}\nand the JSON\n${json}")
+  message(FATAL_ERROR "the counterexample is\n${counterexample}\nand the JSON\n${json}")
 endif()
 
 execute_process(COMMAND "${EXPLORE}" packet --compare RESULT_VARIABLE code OUTPUT_VARIABLE out)

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/explore/counterexample.hpp"
 #include "tools/explore/explore.hpp"
-#include "tools/explore/story.hpp"
 
 namespace symm::explore {
 namespace {
@@ -63,7 +63,7 @@ void add_under_lock() {
 
 struct Case {
     const char* name;
-    const char* report;  ///< A regular expression: of the story, or the number of executions.
+    const char* report;  ///< A regular expression: of counterexample() or executions.
     std::vector<Body> ranks;
     Options options = {};
 };
@@ -217,8 +217,9 @@ const Case kCases[] = {
 };
 
 bool is_as_expected(const std::string& name, const std::string& expected, const Report& report) {
-    const std::string text = report.exhausted ? fmt::format("{} executions", report.executions)
-                                              : fmt::format("{}", fmt::join(story(report), "\n"));
+    const std::string text = report.exhausted
+                                 ? fmt::format("{} executions", report.executions)
+                                 : fmt::format("{}", fmt::join(counterexample(report), "\n"));
     const bool right = std::regex_search(text, std::regex(expected));
     if (!right) {
         fmt::print("{}: expected '{}', not '{}'\n", name, expected, text);

@@ -1,5 +1,5 @@
 # cmake -DEXPLORE=PROGRAM -P usage.cmake: bad usage is one line and exit code 2, lost output is exit
-# code 1, and a story has its lines of source wherever the program lies.
+# code 1, and a counterexample has its lines of source wherever the program lies.
 foreach(bad "--lines;x" "--lines;-1" "--random;-1" "--executions;0" "--seconds;nan" "--bogus"
             "nowhere" "--json;/dev/full" "--kernel-end;never")
   execute_process(COMMAND "${EXPLORE}" ${bad} RESULT_VARIABLE code OUTPUT_VARIABLE out
@@ -21,10 +21,10 @@ set(folder "${CMAKE_CURRENT_BINARY_DIR}/it's $(touch ran) isn't")
 file(COPY "${EXPLORE}" DESTINATION "${folder}")
 cmake_path(GET EXPLORE FILENAME name)
 file(REMOVE ran)
-execute_process(COMMAND "${folder}/${name}" packet OUTPUT_VARIABLE story)
+execute_process(COMMAND "${folder}/${name}" packet OUTPUT_VARIABLE counterexample)
 file(REMOVE_RECURSE "${folder}")
-if(NOT story MATCHES "ll_packet.hpp:[0-9]" OR EXISTS "${CMAKE_CURRENT_BINARY_DIR}/ran")
-  message(FATAL_ERROR "in the folder ${folder} the story is\n${story}")
+if(NOT counterexample MATCHES "ll_packet.hpp:[0-9]" OR EXISTS "${CMAKE_CURRENT_BINARY_DIR}/ran")
+  message(FATAL_ERROR "in the folder ${folder} the counterexample is\n${counterexample}")
 endif()
 
 execute_process(COMMAND "${EXPLORE}" barrier/2x1 --compare --executions 2 RESULT_VARIABLE code

@@ -1,4 +1,4 @@
-#include "tools/explore/story.hpp"
+#include "tools/explore/counterexample.hpp"
 
 #include <fmt/format.h>
 
@@ -77,7 +77,7 @@ bool same_thread(const ReportedStep& a, const ReportedStep& b) {
     return a.rank == b.rank && a.block == b.block && a.thread == b.thread;
 }
 
-/// The steps of a failing execution that the story tells, each with those that led to it.
+/// The steps of a failing execution that the counterexample has, each with those that led to it.
 class Told {
 public:
     explicit Told(const Steps& steps) : steps_(steps) {}
@@ -202,7 +202,7 @@ bool goes_on(const ReportedStep& step, const ReportedStep& next) {
     return same_thread(step, next) && step.places == next.places && deed(step) == deed(next);
 }
 
-/// The steps that the story of a report tells.
+/// The steps of a report's counterexample.
 Told told_of(const Report& report, std::size_t most) {
     Told told(report.steps);
     if (report.involved.size() == 2 && report.why.starts_with("data race")) {
@@ -241,7 +241,7 @@ std::string json_of(const ReportedStep& step, bool matters) {
 
 }  // namespace
 
-std::vector<std::string> story(const Report& report, std::size_t most) {
+std::vector<std::string> counterexample(const Report& report, std::size_t most) {
     const Told told = told_of(report, most);
     std::vector<std::string> lines;
     if (!told.numbers.empty()) {
@@ -279,16 +279,15 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     }
     std::vector<std::string> lines;
     if (report.failed) {
-        std::ranges::transform(story(report, most), std::back_inserter(lines), json_string);
+        std::ranges::transform(counterexample(report, most), std::back_inserter(lines), json_string);
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
-        R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"story":[{}],"involved":[{}],)"
-        R"("cells":[{}],"steps":[{}]}})",
+        R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"counterexample":[{}],)"
+        R"("involved":[{}],"cells":[{}],"steps":[{}]}})",
         json_string(protocol), may_give_up, report.threads, report.executions, report.over_links,
-        report.seconds, report.exhausted, report.failed, json_string(report.why),
-        fmt::join(lines, ","), fmt::join(report.involved, ","), fmt::join(cells, ","),
-        fmt::join(steps, ","));
+        report.seconds, report.exhausted, report.failed, json_string(report.why), fmt::join(lines, ","),
+        fmt::join(report.involved, ","), fmt::join(cells, ","), fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A failing execution as a story: its steps in order, without those that do not matter.
+/// A counterexample: the steps of a failing execution in order, without those that do not matter.
 
 #include <cstddef>
 #include <string>
@@ -14,10 +14,10 @@ namespace symm::explore {
 /// about, and backwards from each what its thread had read before, where that was stored, and so
 /// on; of more than `most` those with the fewest links to the failure, and all that their lines
 /// cite.
-std::vector<std::string> story(const Report& report, std::size_t most = 24);
+std::vector<std::string> counterexample(const Report& report, std::size_t most = 24);
 
-/// The report as a JSON object in one line (docs/EXPLORE.md has its form), with a story of `most`
-/// steps.
+/// The report as a JSON object in one line (docs/EXPLORE.md has its form), with a counterexample
+/// of `most` steps.
 std::string as_json(const Report& report, const std::string& protocol, bool may_give_up,
                     std::size_t most = 24);
 
