@@ -279,15 +279,17 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     }
     std::vector<std::string> lines;
     if (report.failed) {
-        std::ranges::transform(counterexample(report, most), std::back_inserter(lines), json_string);
+        std::ranges::transform(counterexample(report, most), std::back_inserter(lines),
+                               json_string);
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
         R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"counterexample":[{}],)"
         R"("involved":[{}],"cells":[{}],"steps":[{}]}})",
         json_string(protocol), may_give_up, report.threads, report.executions, report.over_links,
-        report.seconds, report.exhausted, report.failed, json_string(report.why), fmt::join(lines, ","),
-        fmt::join(report.involved, ","), fmt::join(cells, ","), fmt::join(steps, ","));
+        report.seconds, report.exhausted, report.failed, json_string(report.why),
+        fmt::join(lines, ","), fmt::join(report.involved, ","), fmt::join(cells, ","),
+        fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

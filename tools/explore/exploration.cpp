@@ -2,97 +2,110 @@
 
 #include "tools/explore/exploration.hpp"
 
-#include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
-#include <cstring>
+#include <map>
 #include <stdexcept>
-
-// The section of all __shared__ variables (cuda_kernel.hpp), if there are any.
-extern "C" [[gnu::weak]] char __start_symm_shared, __stop_symm_shared;  // NOLINT: the linker's
 
 namespace symm::explore {
 
 Exploration* running = nullptr;
 
-Exploration::Exploration(const Options& options, const std::function<void(Scene&)>& setup)
-    : options_(options),
-      setup_(setup),
-      search_(options),
-      statics_(&__start_symm_shared),
-      static_bytes_(static_cast<std::size_t>(&__stop_symm_shared - &__start_symm_shared)) {
-    if (scene_ == MAP_FAILED) {
-        throw std::runtime_error("no memory for a scene");
-    }
-    running = this;
+void Exploration::name_bytes(const void* memory, std::size_t bytes, std::size_t element,
+                             Shown shown, const std::string& name, int rank) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    log_.name({begin, begin + bytes, element, shown, rank,
+               rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
 }
 
-Exploration::~Exploration() {
-    running = nullptr;
-    ::munmap(scene_, kSceneBytes);
+void Exploration::launch(int rank, const Shape& shape,
+                         const std::function<void(const simt::ThreadBlock&)>& body) {
+    schedule_.launch(*this, rank, shape, [this, body](Thread& thread) {
+        run(thread, [&] { return body(thread.handle), true; });
+    });
+}
+
+// Runs the scene's code, up to its last access.
+bool Exploration::run(Thread& thread, const std::function<bool()>& code) {
+    thread_ = &thread;
+    inside_ = false;
+    const bool result = code();
+    { const Inside settles(*this); }
+    inside_ = true;
+    return result;
+}
+
+simt::Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
+    const Inside inside(*this);
+    return waits_.await(
+        inside.thread, [&] { return run(inside.thread, poll); }, gave_up);
 }
 
 void Exploration::fail(const std::string& why) {
     inside_ = true;
-    why_ = why;
-    siglongjmp(failed_, 1);
+    log_.fail(why);
+}
+
+void Exploration::crash(void* address) {
+    inside_ = true;
+    log_.fail(fmt::format("{} accesses address {}", thread_->name(), address));
 }
 
 void Exploration::begin_execution() {
-    std::memset(scene_, 0, used_);
-    static_cast<Execution&>(*this) = {};
-    allocate<std::uint64_t>(1, "the order of fence.sc");  // the word of fence(): the first
-    log_.clear();
-    bytes_.clear();
     memory_.clear();
-    races_.clear();
+    model_.clear();
+    log_.clear();
+    schedule_.clear();
+    waits_.clear();
+    accesses_.clear();
     search_.begin_execution();
+    inside_ = true;
+    allocate<std::uint64_t>(1, "the order of fence.sc");  // the word of fence(): the first
 }
 
 Exploration::End Exploration::execute() {
     begin_execution();
-    if (sigsetjmp(failed_, 1) != 0) {
+    if (sigsetjmp(log_.failed(), 1) != 0) {
+        inside_ = true;
         return End::kFailed;
     }
     setup_(*this);
-    initial_.assign(scene_, scene_ + used_);
+    log_.begin_steps();
     while (true) {
-        run_ready();
-        if (is_redundant()) {
+        schedule_.run_ready();
+        if (waits_.is_redundant(schedule_.threads())) {
             return End::kAsleep;
         }
         std::vector<ThreadMove> moves;
         std::map<int, std::vector<std::size_t>> polled;
         bool ended = true;
-        for (std::size_t i = 0; i < thread_count_; ++i) {
-            Thread& thread = threads_[i];
+        for (Thread& thread : schedule_.threads()) {
             ended = ended && thread.state == ThreadState::kEnded;
             if (thread.state != ThreadState::kWaits) {
                 continue;
             }
-            if (is_stale(thread)) {
-                add_moves(thread);
-            }
-            moves.insert(moves.end(), thread.wait.moves.begin(), thread.wait.moves.end());
+            const auto& its_moves = waits_.moves_of(thread);
+            moves.insert(moves.end(), its_moves.begin(), its_moves.end());
             for (const auto& one : thread.wait.polled) {
-                polled[static_cast<int>(i)].push_back(one.location);
+                polled[thread.index].push_back(one.location);
             }
         }
         if (ended) {
             return End::kComplete;
         }
         if (moves.empty()) {
-            fail(deadlock());
+            waits_.fail_deadlocked(schedule_.threads());
         }
         const ThreadMove* const move = search_.next(moves, polled);
         if (move == nullptr) {
             return End::kAsleep;
         }
-        Thread& thread = threads_[static_cast<std::size_t>(move->thread)];
+        Thread& thread = schedule_.threads()[static_cast<std::size_t>(move->thread)];
         if (thread.state != ThreadState::kWaits) {
             throw std::runtime_error("the scene is not deterministic");
         }
-        make(thread, *move);
+        waits_.make(thread, *move);
     }
 }
 
@@ -100,12 +113,12 @@ Exploration::End Exploration::execute() {
 // same.
 std::vector<std::uint64_t> Exploration::graph() {
     std::vector<std::uint64_t> graph;
-    for (std::size_t i = 0; i < thread_count_; ++i) {
+    for (const Thread& thread : schedule_.threads()) {
         graph.push_back(~std::uint64_t{0});
-        graph.insert(graph.end(), threads_[i].reads.begin(), threads_[i].reads.end());
+        graph.insert(graph.end(), thread.reads.begin(), thread.reads.end());
     }
     std::map<std::uintptr_t, std::vector<std::uint64_t>> orders;
-    for (const Location& location : memory_.locations()) {
+    for (const Location& location : model_.locations()) {
         for (const StoreRecord* store : location.stores) {
             orders[location.address].push_back(store->id);
         }
@@ -129,7 +142,7 @@ bool Exploration::fails_at_random() {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
     search_.at_random(true);
     bool failed = false;
-    while (!failed && !begin_again_ && std::chrono::steady_clock::now() < end) {
+    while (!failed && !search_.has_learnt() && std::chrono::steady_clock::now() < end) {
         failed = execute() == End::kFailed;
     }
     search_.at_random(false);
@@ -150,25 +163,19 @@ Report Exploration::explore() {
         End end = End::kAsleep;
         if (!was_random && seconds() > options_.random_after) {
             end = fails_at_random() ? End::kFailed : End::kAsleep;
-            was_random = !begin_again_;
+            was_random = !search_.has_learnt();
         }
-        if (end != End::kFailed && !begin_again_) {
+        if (end != End::kFailed && !search_.has_learnt()) {
             end = execute();
         }
-        report.threads = static_cast<int>(thread_count_);
+        report.threads = static_cast<int>(schedule_.threads().size());
         if (end == End::kFailed) {
             ++report.executions;
             report.failed = true;
-            report.why = why_;
-            report_steps(report);
-            report.involved = involved_;
-            if (report.involved.empty() && !report.steps.empty()) {
-                report.involved = {static_cast<long>(report.steps.size()) - 1};
-            }
+            log_.report(report);
             break;
         }
-        if (begin_again_) {  // some choices were none so far, or will be none
-            begin_again_ = false;
+        if (search_.has_learnt()) {
             search_.restart();
             report.executions = visited = 0;
             report.graphs.clear();
@@ -178,20 +185,13 @@ Report Exploration::explore() {
         ++visited;
         report.executions += end == End::kComplete ? 1 : 0;
         if (report.executions == 1 && report.over_links == 0) {
-            for (const LoggedStep& step : log_) {
-                const NamedMemory* const memory = memory_at(step.access.address);
-                if (memory != nullptr && memory->rank >= 0 &&
-                    memory->rank != threads_[static_cast<std::size_t>(step.thread)].rank) {
-                    report.over_links += (step.access.size + 15) / 16;  // memcpy is one step
-                }
-            }
+            report.over_links = log_.over_links();
         }
         if (options_.collect && end == End::kComplete) {
             report.graphs.insert(graph());
         }
         if (options_.record && end == End::kComplete && report.steps.empty()) {
-            log_stored();
-            report_steps(report);
+            log_.report(report);
         }
         if (!search_.advance()) {
             report.exhausted = true;
@@ -210,17 +210,35 @@ Report Exploration::explore() {
     return report;
 }
 
+// The scene's code enters the explorer.
+
+bool meet(MeetingPoint& point, bool vote = false) {
+    const Exploration::Inside inside(*running);
+    return inside.schedule().meet(inside.thread, point, vote);
+}
+bool SceneBlock::sync(bool vote) {
+    return meet(whole, vote);
+}
+void SceneBlock::sync_warp(unsigned warp) {
+    meet(warps[warp]);
+}
+void SceneBlock::sync_named(unsigned number, unsigned threads) {
+    MeetingPoint& point = named.try_emplace(number, MeetingPoint{"named sync"}).first->second;
+    point.expected = threads;
+    meet(point);
+}
 void kernel_end() {
-    running->end_kernel();
+    meet(*running->thread().scene_block->kernel_end);
 }
 void leave_block() {
-    running->leave_block();
+    const Exploration::Inside inside(*running);
+    inside.schedule().leave_block(inside.thread);
 }
 const simt::ThreadBlock& this_block() {
-    return running->this_block();
+    return running->thread().handle;
 }
 dim3 block_dim() {
-    return running->block_dim();
+    return running->thread().scene_block->dim;
 }
 void fail(const std::string& why) {
     running->fail(why);
@@ -256,7 +274,8 @@ Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
     return explore::running->await(poll, gave_up);
 }
 void acquire_both() {
-    explore::running->acquire_both();
+    const explore::Exploration::Inside inside(*explore::running);
+    inside.accesses().acquire_both(inside.thread);
 }
 
 }  // namespace symm::simt

@@ -12,10 +12,14 @@
 namespace symm::explore {
 namespace {
 
+using Inside = Exploration::Inside;
+
 void plain(const void* address, std::size_t size, bool store, void* place,
            std::size_t alignment = 1) {
     if (is_running() && size != 0) {
-        running->plain(const_cast<void*>(address), size, store, place, alignment);
+        const Inside inside(*running);
+        inside.accesses().plain(inside.thread, const_cast<void*>(address), size, store, place,
+                                alignment);
     }
 }
 
@@ -33,27 +37,33 @@ std::optional<AtomicAccess> explored(const volatile T* p, int order, const Calle
     if (!is_running()) {
         return {};
     }
-    const AtomicAccess access{
-        {running->modelled(p), sizeof(T), caller.place, static_cast<std::memory_order>(order)},
-        caller.frame,
-        const_cast<T*>(p)};
-    if (running->holds(access.address)) {
+    const AtomicAccess access{{running->memory().modelled(p), sizeof(T), caller.place,
+                               static_cast<std::memory_order>(order)},
+                              caller.frame,
+                              const_cast<T*>(p)};
+    if (running->memory().holds(access.address)) {
         return access;
     }
-    running->outside(access, store);
+    const Inside inside(*running);
+    inside.accesses().outside(inside.thread, access, store);
     return {};
 }
 
 template <class T>
 T load(const volatile T* p, int order, const Caller& caller) {
     const auto access = explored(p, order, caller, false);
-    return access ? static_cast<T>(running->load(*access)) : *p;
+    if (!access) {
+        return *p;
+    }
+    const Inside inside(*running);
+    return static_cast<T>(inside.accesses().load(inside.thread, *access));
 }
 
 template <class T>
 void store(volatile T* p, T value, int order, const Caller& caller) {
     if (const auto access = explored(p, order, caller, true)) {
-        running->store(*access, value);
+        const Inside inside(*running);
+        inside.accesses().store(inside.thread, *access, value);
     } else {
         *p = value;
     }
@@ -64,9 +74,11 @@ template <class T, class Change>
 T update(volatile T* p, int order, const Caller& caller, const Change& change,
          std::optional<T> expected = {}, int failure = 0) {
     if (const auto access = explored(p, order, caller, true)) {
-        return static_cast<T>(running->update(
-            *access, [&](std::uint64_t old) { return std::uint64_t{change(static_cast<T>(old))}; },
-            expected, static_cast<std::memory_order>(failure)));
+        const Inside inside(*running);
+        return static_cast<T>(inside.accesses().update(
+            inside.thread, *access,
+            [&](std::uint64_t old) { return std::uint64_t{change(static_cast<T>(old))}; }, expected,
+            static_cast<std::memory_order>(failure)));
     }
     const T old = *p;
     if (!expected || old == *expected) {
@@ -79,10 +91,11 @@ template <class T>
 void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
     constexpr int kRelaxed = static_cast<int>(std::memory_order_relaxed);
     if (const auto access = explored(p, kRelaxed, caller, store)) {
+        const Inside inside(*running);
         if (store) {
-            running->volatile_store(*access);
+            inside.accesses().volatile_store(*access);
         } else {
-            running->volatile_load(*access);
+            inside.accesses().volatile_load(inside.thread, *access);
         }
     }
 }
@@ -102,12 +115,15 @@ extern "C" {
 void __tsan_init() {}
 void __tsan_func_entry(void* place) {
     if (is_running()) {
-        running->enter(place);
+        const Inside inside(*running);
+        inside.thread.frame = inside.log().called(place, inside.thread.frame);
     }
 }
 void __tsan_func_exit() {
     if (is_running()) {
-        running->leave();
+        const Inside inside(*running);
+        const Frame*& frame = inside.thread.frame;
+        frame = frame != nullptr ? frame->caller : nullptr;
     }
 }
 void __tsan_vptr_update(void**, void*) {}
@@ -176,7 +192,9 @@ SYMM_ATOMIC(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int order) {
     if (is_running()) {
         const Caller caller = CALLER;
-        running->fence(static_cast<std::memory_order>(order), {{0, 0, caller.place}, caller.frame});
+        const Inside inside(*running);
+        inside.accesses().fence(inside.thread, static_cast<std::memory_order>(order),
+                                {{0, 0, caller.place}, caller.frame});
     }
 }
 void __tsan_atomic_signal_fence(int) {}

@@ -41,6 +41,15 @@ public:
     bool contains(std::size_t number) const {
         return number / 64 < words_.size() && (words_[number / 64] >> number % 64 & 1) != 0;
     }
+    bool contains_other_than(std::size_t number) const {
+        for (std::size_t i = 0; i < words_.size(); ++i) {
+            const std::uint64_t own = i == number / 64 ? std::uint64_t{1} << number % 64 : 0;
+            if ((words_[i] & ~own) != 0) {
+                return true;
+            }
+        }
+        return false;
+    }
     bool intersects(const NumberSet& other) const {
         const std::size_t both = std::min(words_.size(), other.words_.size());
         for (std::size_t i = 0; i < both; ++i) {
@@ -118,8 +127,8 @@ inline bool releases(std::memory_order order) {
 /// All locations, and the rules of the table.
 class Memory {
 public:
-    /// That of a scene at `origin`, of less than 4 GiB.
-    explicit Memory(const void* origin) : origin_(reinterpret_cast<std::uintptr_t>(origin)) {}
+    /// That of a scene at the address `origin`, of less than 4 GiB.
+    explicit Memory(std::uintptr_t origin) : origin_(origin) {}
     /// Begins an execution: no location has been accessed.
     void clear();
     /// The number of the location of `size` bytes, at most 8, at `address`, which is created where
@@ -128,6 +137,11 @@ public:
     /// A location of another size that was accessed and shares bytes with this one, or null.
     const Location* overlapped(std::size_t location) const;
     Location& operator[](std::size_t location) { return locations_[location]; }
+    /// Another one after each store.
+    std::uint64_t version_of(std::size_t location) const {
+        const Location& one = locations_[location];
+        return one.stores.size() + (one.generation << 32);
+    }
 
     const std::deque<Location>& locations() const { return locations_; }
 

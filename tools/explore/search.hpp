@@ -80,9 +80,13 @@ public:
     }
     /// Goes to the next execution. False where there is none.
     bool advance();
+    /// Something was learnt that changes what is a choice: the search has to begin again.
+    void learn() { learnt_ = true; }
+    bool has_learnt() const { return learnt_; }
     void restart() {
         path_.clear();
         new_from_ = 0;
+        learnt_ = false;
     }
 
 private:
@@ -105,6 +109,7 @@ private:
 
     const Reduction reduction_;
     bool at_random_ = false;
+    bool learnt_ = false;
     std::mt19937_64 random_;
     std::vector<Node> path_;
     std::vector<Made> made_;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <string_view>
 #include <utility>
 
-#include "tools/explore/exploration.hpp"
+#include "tools/explore/waits.hpp"
 
 namespace symm::explore {
 namespace {
@@ -17,43 +19,33 @@ constexpr int kMostCompared = 4;
 /// Bytes below a frame address where a function has saved the registers of its caller (x86-64).
 constexpr std::ptrdiff_t kSavedRegisters = 5 * 8;
 
-}  // namespace
-
-void Exploration::had_effect() {
-    current_->idle_loads = 0;
-    if (!current_->idle.empty()) {
-        current_->idle.clear();
-        current_->perhaps_spins.clear();
-    }
+/// A hash of all that the thread has read up to now, and of where this load was in that.
+std::size_t history_since(const Thread& thread, const IdleLoad& load) {
+    auto reads = thread.reads;
+    reads.push_back(load.earlier);
+    reads.push_back(static_cast<std::uint64_t>(thread.index));
+    return std::hash<std::string_view>()(
+        {reinterpret_cast<const char*>(reads.data()), reads.size() * sizeof(reads[0])});
 }
 
-// What a thread does next depends on this alone, if the memory that it reads stays the same.
-std::vector<std::uint64_t> Exploration::state_of_thread(const AtomicAccess& access) const {
-    const char* const begin = static_cast<const char*>(access.frame) - kSavedRegisters;
+}  // namespace
+
+std::vector<std::uint64_t> Waits::state_of(const Thread& thread, const void* frame) {
+    const char* const begin = static_cast<const char*>(frame) - kSavedRegisters;
     std::vector<std::uint64_t> state(
-        static_cast<std::size_t>(static_cast<const char*>(current_->stack_base) - begin) / 8);
+        static_cast<std::size_t>(static_cast<const char*>(thread.stack_base) - begin) / 8);
     std::memcpy(state.data(), begin, state.size() * 8);
     return state;
 }
 
-// Called after it.
-void Exploration::add_idle_load(std::vector<std::uint64_t> state, std::size_t location,
-                                std::uint64_t value) {
-    auto& idle = current_->idle;
+void Waits::add_idle_load(Thread& thread, std::vector<std::uint64_t> state, std::size_t location,
+                          std::uint64_t value) {
+    auto& idle = thread.idle.loads;
     if (idle.size() == kMostIdleLoads) {
         idle.erase(idle.begin());
     }
-    const std::size_t earlier = current_->reads.size() - 1;
-    idle.push_back({std::move(state), location, earlier, current_->reads.back(), value});
-}
-
-/// A hash of all that the calling thread has read up to now, and of where this load was in that.
-std::size_t Exploration::history_since(const IdleLoad& load) const {
-    auto reads = current_->reads;
-    reads.push_back(load.earlier);
-    reads.push_back(static_cast<std::uint64_t>(number_of(*current_)));
-    return std::hash<std::string_view>()(
-        {reinterpret_cast<const char*>(reads.data()), reads.size() * sizeof(reads[0])});
+    const std::size_t earlier = thread.reads.size() - 1;
+    idle.push_back({std::move(state), location, earlier, thread.reads.back(), value});
 }
 
 // A thread that comes back to a state, without an effect in between, polls. If it can never read
@@ -63,8 +55,10 @@ std::size_t Exploration::history_since(const IdleLoad& load) const {
 // The first round of a loop begins in another state than later ones where a register or a variable
 // keeps what was read, though the next round does not use it. So a thread is seen to poll after its
 // third round. The search then begins again, and knows it after the first one.
-void Exploration::spin_if_known(const std::vector<std::uint64_t>& state, std::size_t location) {
-    const auto& idle = current_->idle;
+void Waits::spin_if_known(Thread& thread, const std::vector<std::uint64_t>& state,
+                          std::size_t location) {
+    const auto& idle = thread.idle.loads;
+    auto& perhaps = thread.idle.perhaps_spins;
     int compared = 0;
     for (std::size_t first = idle.size(); first-- > 0 && compared < kMostCompared;) {
         const IdleLoad& earlier = idle[first];
@@ -82,36 +76,34 @@ void Exploration::spin_if_known(const std::vector<std::uint64_t>& state, std::si
             continue;
         }
         if (state != earlier.state) {
-            const std::size_t history = history_since(earlier);
+            const std::size_t history = history_since(thread, earlier);
             if (!spins_.contains(history)) {
-                current_->perhaps_spins[current_->reads.size()].push_back(history);
+                perhaps[thread.reads.size()].push_back(history);
                 continue;
             }
         }
-        for (const std::size_t history : current_->perhaps_spins[earlier.earlier]) {
-            begin_again_ = spins_.insert(history).second || begin_again_;
+        for (const std::size_t history : perhaps[earlier.earlier]) {
+            if (spins_.insert(history).second) {
+                search_.learn();
+            }
         }
-        current_->wait = {};
+        thread.wait = {};
         for (std::size_t i = first; i < idle.size(); ++i) {
-            current_->wait.polled.push_back({idle[i].location, 0, idle[i].read});
+            thread.wait.polled.push_back({idle[i].location, 0, idle[i].read});
         }
-        current_->state = ThreadState::kSpins;
         any_spins_ = true;
-        current_->fiber->suspend();
+        thread.suspend(ThreadState::kSpins);
     }
 }
 
-// Whether a thread that spins could read something newer.
-bool Exploration::is_redundant() {
-    return any_spins_ &&
-           std::any_of(threads_.begin(), threads_.begin() + static_cast<long>(thread_count_),
-                       [&](const Thread& thread) {
-                           return thread.state == ThreadState::kSpins &&
-                                  std::ranges::any_of(thread.wait.polled, [&](const auto& polled) {
-                                      const auto& stores = memory_[polled.location].stores;
-                                      return stores.empty() || stores.back()->id != polled.read;
-                                  });
-                       });
+bool Waits::is_redundant(std::span<const Thread> threads) {
+    return any_spins_ && std::ranges::any_of(threads, [&](const Thread& thread) {
+               return thread.state == ThreadState::kSpins &&
+                      std::ranges::any_of(thread.wait.polled, [&](const auto& polled) {
+                          const auto& stores = memory_[polled.location].stores;
+                          return stores.empty() || stores.back()->id != polled.read;
+                      });
+           });
 }
 
 }  // namespace symm::explore

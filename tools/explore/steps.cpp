@@ -1,39 +1,28 @@
 // What the log of an execution says, for reports.
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
+#include <array>
 #include <iterator>
+#include <map>
 #include <set>
 #include <unordered_map>
 
-#include "tools/explore/exploration.hpp"
+#include "tools/explore/log.hpp"
 #include "tools/explore/places.hpp"
+#include "tools/explore/schedule.hpp"
 
 namespace symm::explore {
 namespace {
 
-/// In decimal if that is short, also of two words in one.
-std::string number_text(std::uint64_t value) {
-    constexpr std::uint64_t kShort = 1'000'000;
-    const std::uint64_t low = value & 0xffffffff;
-    return value < kShort                         ? fmt::format("{}", value)
-           : low < kShort && value >> 32 < kShort ? fmt::format("{}, {}", low, value >> 32)
-                                                  : fmt::format("{:#x}", value);
-}
-
 /// The last step that stored each byte, so far; -1: none.
 class Writers {
 public:
-    void store(const Access& access, long step, int thread) {
+    void store(const Access& access, long step, const Thread* thread) {
         for (std::size_t i = 0; i < access.size; ++i) {
             last_[access.address + i] = {step, thread, false};
         }
     }
-    void load(const Access& access, int thread) {
+    void load(const Access& access, const Thread* thread) {
         for (std::size_t i = 0; i < access.size; ++i) {
             if (const auto found = last_.find(access.address + i); found != last_.end()) {
                 found->second.is_read |= found->second.thread != thread;
@@ -55,7 +44,7 @@ public:
 private:
     struct Last {
         long step;
-        int thread;
+        const Thread* thread;
         bool is_read;
     };
     std::unordered_map<std::uintptr_t, Last> last_;
@@ -88,72 +77,12 @@ std::vector<void*> calls_of(const LoggedStep& step) {
 
 }  // namespace
 
-const NamedMemory* Exploration::memory_at(std::uintptr_t address) const {
-    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
-        return address >= one.begin && address < one.end;
-    });
-    return named == names_.rend() ? nullptr : &*named;
-}
-
-std::string Exploration::name_of(std::uintptr_t address) const {
-    if (!holds(address)) {
-        return "a global variable";
-    }
-    const NamedMemory* const named = memory_at(address);
-    if (named == nullptr) {
-        return "?";
-    }
-    std::string text = named->name;
-    std::size_t at = address - named->begin;
-    if (named->element > 1 && named->end - named->begin > named->element) {
-        text += fmt::format("[{}]", at / named->element);
-        at %= named->element;
-    }
-    return at == 0 ? text : fmt::format("{}+{}", text, at);
-}
-
-std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
-                                  std::size_t size) const {
-    const NamedMemory* const named = memory_at(address);
-    const Shown shown = named == nullptr ? Shown::kNumber : named->shown;
-    if (size > 16) {
-        return fmt::format("{} bytes", size);
-    }
-    // Where the scene lies may differ from run to run: no half of an address is told as a number.
-    const auto packet_data = [&](std::uint64_t data) {
-        const auto begin = reinterpret_cast<std::uintptr_t>(scene_);
-        for (const std::uint64_t high : {begin >> 32, (begin + kSceneBytes - 1) >> 32}) {
-            if (const std::uint64_t address = high << 32 | data; memory_at(address) != nullptr) {
-                return fmt::format("low half of &{}", name_of(address));
-            }
-            if (data == high) {
-                return std::string("high half");
-            }
-        }
-        return number_text(data);
-    };
-    const std::size_t part =
-        std::min(size, named != nullptr && named->element == 4 ? std::size_t{4} : 8);
-    std::vector<std::string> values;
-    for (std::size_t at = 0; at + part <= size; at += part) {
-        std::uint64_t value = 0;
-        std::memcpy(&value, bytes + at, part);
-        const auto real = std::bit_cast<float>(static_cast<std::uint32_t>(value));
-        if (shown == Shown::kFloat && part == 4 && !std::isnan(real)) {
-            values.push_back(fmt::format("{}", real));
-        } else if (shown == Shown::kPacket && part == 8) {
-            values.push_back(fmt::format("{} (flag {})", packet_data(value & 0xffffffff),
-                                         number_text(value >> 32)));
-        } else {
-            values.push_back(holds(value) ? '&' + name_of(value) : number_text(value));
-        }
-    }
-    return fmt::format("{}", fmt::join(values, ", "));
-}
-
-void Exploration::report_steps(Report& report) const {
+void Log::report(Report& report) {
     static constexpr std::array kOrders{"relaxed", "consume", "acquire",
                                         "release", "acq_rel", "seq_cst"};
+    if (!report.failed) {
+        keep_stored();
+    }
     report.steps.clear();
     report.cells.clear();
     const std::set<std::uintptr_t> words = cuts(log_);
@@ -162,7 +91,7 @@ void Exploration::report_steps(Report& report) const {
     Writers plain;  // a history of atomic stores begins after a plain one
     Places places;
     for (const LoggedStep& logged : log_) {
-        const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
+        const Thread& thread = *logged.thread;
         const auto number = static_cast<long>(report.steps.size());
         report.steps.push_back({.rank = thread.rank,
                                 .block = thread.block,
@@ -223,10 +152,8 @@ void Exploration::report_steps(Report& report) const {
             const std::size_t size = *std::next(at) - *at;
             const auto [cell, is_new] = cells.try_emplace(*at, cells.size());
             if (is_new) {
-                report.cells.push_back(
-                    {name_of(*at), step.owner,
-                     value_of(*at, &initial_[*at - reinterpret_cast<std::uintptr_t>(scene_)],
-                              size)});
+                report.cells.push_back({name_of(*at), step.owner,
+                                        value_of(*at, &initial_[*at - memory_.origin()], size)});
             }
             step.cells.emplace_back(
                 cell->second,
@@ -237,6 +164,13 @@ void Exploration::report_steps(Report& report) const {
     for (std::size_t i = 0; i < report.steps.size(); ++i) {
         for (void* const address : calls_of(log_[i])) {
             std::ranges::copy(places[address], std::back_inserter(report.steps[i].places));
+        }
+    }
+    if (report.failed) {
+        report.why = why_;
+        report.involved = involved_;
+        if (involved_.empty() && !log_.empty()) {
+            report.involved = {static_cast<long>(log_.size()) - 1};
         }
     }
 }

@@ -1,0 +1,88 @@
+#pragma once
+/// \file
+/// The accesses of an execution: what each does to the model's memory and its thread's view.
+///
+/// 1. A load that only one store can answer reads it. One that may read several is a wait that ends
+///    at once (waits.hpp).
+/// 2. A store chooses its place among the stores of its word, and reports itself to the search,
+///    which finds the earlier loads that could have read it.
+/// 3. An addition or a swap is a load, and a store directly after the store that was read.
+/// 4. A seq_cst access is a seq_cst fence, and an access that acquires or releases, as on a GPU.
+/// 5. Plain accesses happen as they are. Each access is checked for races with earlier ones, and
+///    for stores of a rank that has given up.
+
+#include "tools/explore/races.hpp"
+#include "tools/explore/waits.hpp"
+
+namespace symm::explore {
+
+/// An atomic access that a kernel makes.
+struct AtomicAccess : Access {
+    const void* frame = nullptr;  ///< That of the instrumentation's function.
+    void* real = nullptr;         ///< Where the kernel finds the word.
+
+    /// Whether it is of a __shared__ variable, which the model knows by another address.
+    bool is_static() const {
+        return real != nullptr && reinterpret_cast<std::uintptr_t>(real) != address;
+    }
+};
+
+/// All functions are called by the thread that runs, or whose poll is called.
+class Accesses {
+public:
+    Accesses(const SceneMemory& scene, Memory& memory, Search& search, Log& log, Waits& waits)
+        : scene_(scene), memory_(memory), search_(search), log_(log), waits_(waits) {}
+
+    void clear();
+
+    /// The address must be a multiple of `alignment`.
+    void plain(Thread& thread, void* address, std::size_t size, bool store, void* place,
+               std::size_t alignment);
+    /// An access of memory that is not the scene's.
+    void outside(Thread& thread, const Access& access, bool store);
+    std::uint64_t load(Thread& thread, AtomicAccess access);
+    void store(Thread& thread, AtomicAccess access, std::uint64_t value);
+    /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if
+    /// the old value is not the expected one. Returns the old value.
+    std::uint64_t update(Thread& thread, AtomicAccess access,
+                         const std::function<std::uint64_t(std::uint64_t)>& change,
+                         std::optional<std::uint64_t> expected, std::memory_order failure);
+    void fence(Thread& thread, std::memory_order order, const AtomicAccess& access);
+    /// The thread's last two loads acquire.
+    void acquire_both(Thread& thread);
+    /// Clang announces volatile accesses before it makes them: lets the load find its value in
+    /// memory; takes what was stored there. As in PTX, they are relaxed.
+    void volatile_load(Thread& thread, const AtomicAccess& access);
+    void volatile_store(const AtomicAccess& access);
+    /// Called when the thread enters the explorer the next time: the announced access is made.
+    void settle_volatile(Thread& thread) {
+        if (volatile_.access.address != 0) {
+            settle(thread);
+        }
+    }
+
+private:
+    void settle(Thread& thread);
+    void split_seq_cst(Thread& thread, AtomicAccess& access, std::memory_order rest);
+    std::size_t word(Thread& thread, const AtomicAccess& access);
+    std::uint64_t load_of(Thread& thread, std::size_t location, const Access& access);
+    void read(Thread& thread, std::size_t location, Read read, const Access& access);
+    void put(Thread& thread, std::size_t location, std::uint64_t value, const AtomicAccess& access,
+             const StoreRecord* behind);
+    void check(Thread& thread, const Access& access, bool store, long step);
+
+    const SceneMemory& scene_;
+    Memory& memory_;
+    Search& search_;
+    Log& log_;
+    Waits& waits_;
+    Races races_;
+    std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
+    struct {
+        AtomicAccess access = {};
+        bool store = false;
+        std::uint64_t newest = 0;  ///< What belongs into memory.
+    } volatile_;                   ///< The last access, if it was volatile.
+};
+
+}  // namespace symm::explore

@@ -1,0 +1,183 @@
+#include "tools/explore/log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
+#include "tools/explore/schedule.hpp"
+
+namespace symm::explore {
+namespace {
+
+/// More steps than any execution that ends. Nothing else ends a loop that never lets another thread
+/// run.
+constexpr std::size_t kMostSteps = 100'000;
+
+/// In decimal if that is short, also of two words in one.
+std::string number_text(std::uint64_t value) {
+    constexpr std::uint64_t kShort = 1'000'000;
+    const std::uint64_t low = value & 0xffffffff;
+    return value < kShort                         ? fmt::format("{}", value)
+           : low < kShort && value >> 32 < kShort ? fmt::format("{}, {}", low, value >> 32)
+                                                  : fmt::format("{:#x}", value);
+}
+
+}  // namespace
+
+void Log::clear() {
+    names_.clear();
+    log_.clear();
+    bytes_.clear();
+    frames_.clear();
+    constant_loads_ = 0;
+    why_.clear();
+    involved_.clear();
+}
+
+void Log::begin_steps() {
+    const auto* const begin = reinterpret_cast<const char*>(memory_.origin());
+    initial_.assign(begin, begin + memory_.used());
+}
+
+const NamedMemory* Log::memory_at(std::uintptr_t address) const {
+    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
+        return address >= one.begin && address < one.end;
+    });
+    return named == names_.rend() ? nullptr : &*named;
+}
+
+std::string Log::name_of(std::uintptr_t address) const {
+    if (!memory_.holds(address)) {
+        return "a global variable";
+    }
+    const NamedMemory* const named = memory_at(address);
+    if (named == nullptr) {
+        return "?";
+    }
+    std::string text = named->name;
+    std::size_t at = address - named->begin;
+    if (named->element > 1 && named->end - named->begin > named->element) {
+        text += fmt::format("[{}]", at / named->element);
+        at %= named->element;
+    }
+    return at == 0 ? text : fmt::format("{}+{}", text, at);
+}
+
+std::string Log::value_of(std::uintptr_t address, const char* bytes, std::size_t size) const {
+    const NamedMemory* const named = memory_at(address);
+    const Shown shown = named == nullptr ? Shown::kNumber : named->shown;
+    if (size > 16) {
+        return fmt::format("{} bytes", size);
+    }
+    // Where the scene lies may differ from run to run: no half of an address is told as a number.
+    const auto packet_data = [&](std::uint64_t data) {
+        const std::uintptr_t begin = memory_.origin();
+        for (const std::uint64_t high : {begin >> 32, (begin + kSceneBytes - 1) >> 32}) {
+            if (const std::uint64_t address = high << 32 | data; memory_at(address) != nullptr) {
+                return fmt::format("low half of &{}", name_of(address));
+            }
+            if (data == high) {
+                return std::string("high half");
+            }
+        }
+        return number_text(data);
+    };
+    const std::size_t part =
+        std::min(size, named != nullptr && named->element == 4 ? std::size_t{4} : 8);
+    std::vector<std::string> values;
+    for (std::size_t at = 0; at + part <= size; at += part) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, bytes + at, part);
+        const auto real = std::bit_cast<float>(static_cast<std::uint32_t>(value));
+        if (shown == Shown::kFloat && part == 4 && !std::isnan(real)) {
+            values.push_back(fmt::format("{}", real));
+        } else if (shown == Shown::kPacket && part == 8) {
+            values.push_back(fmt::format("{} (flag {})", packet_data(value & 0xffffffff),
+                                         number_text(value >> 32)));
+        } else {
+            values.push_back(memory_.holds(value) ? '&' + name_of(value) : number_text(value));
+        }
+    }
+    return fmt::format("{}", fmt::join(values, ", "));
+}
+
+void Log::check_endless(const Thread& thread) {
+    if (log_.size() + constant_loads_ >= kMostSteps) {
+        fail(fmt::format("{} is in an endless loop: {} steps in one execution", thread.name(),
+                         kMostSteps));
+    }
+}
+
+long Log::add(const Thread& thread, LoggedStep step) {
+    check_endless(thread);
+    keep_stored();
+    step.thread = &thread;
+    step.frame = thread.frame;
+    step.bytes = bytes_.size();
+    if (step.access.address != 0 && !step.access.order) {
+        const char* const bytes = memory_.real_of(step.access.address);
+        bytes_.insert(bytes_.end(), bytes, bytes + step.access.size);
+    }
+    log_.push_back(std::move(step));
+    return static_cast<long>(log_.size()) - 1;
+}
+
+void Log::add_constant_load(const Thread& thread) {
+    ++constant_loads_;
+    check_endless(thread);
+}
+
+// The last step, if it was a plain store, has now been made: keeps what it has stored.
+void Log::keep_stored() {
+    if (!log_.empty() && std::string_view(log_.back().what) == "plain store") {
+        const LoggedStep& step = log_.back();
+        std::memcpy(&bytes_[step.bytes], memory_.real_of(step.access.address), step.access.size);
+    }
+}
+
+void Log::acquire_halves(const Thread& thread) {
+    auto step = log_.rbegin();
+    for (int half = 0; half < 2; ++half) {
+        step = std::find_if(step, log_.rend(), [&](const LoggedStep& one) {
+            return one.thread == &thread && std::string_view(one.what) == "load";
+        });
+        step->access.order = std::memory_order_acquire;
+        ++step;
+    }
+}
+
+long Log::last_atomic(std::uintptr_t address, std::size_t size) const {
+    const auto found = std::find_if(log_.rbegin(), log_.rend(), [&](const LoggedStep& step) {
+        return step.access.order && step.access.address == address && step.access.size == size;
+    });
+    return log_.rend() - found - 1;
+}
+
+std::string Log::described(long number) const {
+    const LoggedStep& one = step(number);
+    return fmt::format("{} by {} (step {})", one.what, one.thread->name(), number);
+}
+
+void Log::fail(std::string why, std::vector<long> involved) {
+    why_ = std::move(why);
+    involved_ = std::move(involved);
+    siglongjmp(failed_, 1);
+}
+
+std::uint64_t Log::over_links() const {
+    std::uint64_t accesses = 0;
+    for (const LoggedStep& step : log_) {
+        const NamedMemory* const memory = memory_at(step.access.address);
+        if (memory != nullptr && memory->rank >= 0 && memory->rank != step.thread->rank) {
+            accesses += (step.access.size + 15) / 16;  // memcpy is one step
+        }
+    }
+    return accesses;
+}
+
+}  // namespace symm::explore

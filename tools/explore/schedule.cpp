@@ -1,0 +1,150 @@
+#include "tools/explore/schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace symm::explore {
+namespace {
+
+void live(void* argument) {
+    Thread& thread = *static_cast<Thread*>(argument);
+    try {
+        thread.stack_base = __builtin_frame_address(0);
+        thread.body(thread);
+    } catch (...) {
+        thread.error = std::current_exception();
+    }
+    thread.state = ThreadState::kEnded;
+}
+
+}  // namespace
+
+void Schedule::clear() {
+    count_ = 0;
+    kernel_ends_.clear();
+    blocks_.clear();
+}
+
+void Schedule::launch(Scene& scene, int rank, const Shape& shape,
+                      const std::function<void(Thread&)>& body) {
+    MeetingPoint& end =
+        kernel_ends_.try_emplace(rank, MeetingPoint{"kernel end", 0, true}).first->second;
+    const dim3& grid = shape.blocks;
+    const unsigned threads = shape.threads.x * shape.threads.y * shape.threads.z;
+    const unsigned blocks = grid.x * grid.y * grid.z;
+    end.expected += std::size_t{blocks} * threads;
+    for (unsigned b = 0; b < blocks; ++b) {
+        SceneBlock& block = blocks_.emplace_back();
+        block.group_index = dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y);
+        block.grid_dim = grid;
+        block.dim = shape.threads;
+        block.size = threads;
+        block.values.resize(threads);
+        block.exchange = block.values.data();
+        if (shape.shared_bytes != 0) {
+            block.shared =
+                scene.allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
+        }
+        char* statics = nullptr;
+        if (const std::size_t bytes = memory_.static_bytes(); bytes != 0) {
+            statics = scene.allocate<char>(bytes, fmt::format("__shared__{}", b), rank);
+        }
+        block.kernel_end = &end;
+        block.whole.expected = threads;
+        for (unsigned first = 0; first < threads; first += simt::kWarpSize) {
+            block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, threads - first)});
+        }
+        for (unsigned t = 0; t < threads; ++t) {
+            if (count_ == kMostThreads) {
+                throw std::runtime_error(fmt::format("more than {} threads", kMostThreads));
+            }
+            Thread& thread = threads_[count_];
+            auto fiber = std::move(thread.fiber);
+            thread = {.index = static_cast<int>(count_++),
+                      .rank = rank,
+                      .block = static_cast<int>(b),
+                      .number = static_cast<int>(t),
+                      .scene_block = &block,
+                      .statics = statics,
+                      .fiber = fiber != nullptr ? std::move(fiber) : std::make_unique<Fiber>(),
+                      .body = body,
+                      .handle = {&block, t}};
+            thread.view.now.step(thread.index);
+            thread.fiber->start(live, &thread);
+        }
+    }
+}
+
+void Schedule::run_ready() {
+    for (bool again = true; again;) {
+        again = false;
+        for (Thread& thread : threads()) {
+            if (thread.state == ThreadState::kReady) {
+                again = true;
+                memory_.bring(thread.statics);
+                thread.fiber->resume();
+                if (thread.error) {
+                    std::rethrow_exception(std::exchange(thread.error, nullptr));
+                }
+            }
+        }
+    }
+}
+
+bool Schedule::meet(Thread& thread, MeetingPoint& point, bool vote) {
+    log_.add(thread, {point.name, {}, point.passed});
+    thread.idle.had_effect();
+    point.vote |= vote;
+    point.waiting.push_back(&thread);
+    if (point.waiting.size() + point.left < point.expected) {
+        thread.suspend(ThreadState::kAtBarrier);
+    } else {
+        pass(point);
+    }
+    return point.result;
+}
+
+void Schedule::pass(MeetingPoint& point) const {
+    const bool is_fence = point.ends_kernel && kernel_end_ == KernelEnd::kFence;
+    View all;
+    NumberSet past = point.left_past;
+    bool gave_up = false;
+    for (const Thread* const thread : point.waiting) {
+        all.join(thread->view.now);
+        if (is_fence) {
+            all.join(thread->view.acquirable);
+        }
+        gave_up |= point.ends_kernel && thread->gave_up;
+        past.insert(thread->view.past);
+    }
+    for (Thread* const thread : point.waiting) {
+        thread->view.now = all;
+        thread->view.past = past;
+        thread->view.now.step(thread->index);
+        if (is_fence) {
+            thread->view.released = all;
+        }
+        thread->gave_up |= gave_up;
+        if (point.ends_kernel) {
+            thread->scene_block->whole.left = 0;
+        }
+        thread->state = ThreadState::kReady;
+    }
+    point.waiting.clear();
+    ++point.passed;
+    point.result = std::exchange(point.vote, false);
+}
+
+void Schedule::leave_block(Thread& thread) {
+    MeetingPoint& whole = thread.scene_block->whole;
+    ++whole.left;
+    whole.left_past.insert(thread.view.past);
+    if (!whole.waiting.empty() && whole.waiting.size() + whole.left == whole.expected) {
+        pass(whole);
+    }
+}
+
+}  // namespace symm::explore
