@@ -17,7 +17,11 @@ template <class T, int kMost, Collective kCollective>
 struct OtherShots : MailboxParams {
     using Format = Packets;
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
-    static constexpr CollectiveRow kRow = row_of(kCollective);
+    static constexpr bool kReduces = row_of(kCollective).reduces();
+    static constexpr bool kInHasParts = row_of(kCollective).in_has_parts();
+    static constexpr bool kOutHasParts = row_of(kCollective).out_has_parts();
+    static constexpr bool kFromRoot = row_of(kCollective).from == Holders::kRoot;
+    static constexpr bool kToRoot = row_of(kCollective).to == Holders::kRoot;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         MailboxSession<Format, kMost> mailbox(block, *this);
@@ -28,7 +32,7 @@ struct OtherShots : MailboxParams {
             for (int step = 1; step < ranks; ++step) {
                 const int p = peer(step);
                 if (is_sent(rank, p, i)) {
-                    mailbox.send(p, i, kRow.in_has_parts() ? load_for(p, i) : own);
+                    mailbox.send(p, i, kInHasParts ? load_for(p, i) : own);
                 }
             }
             unsigned senders = 0;
@@ -48,8 +52,7 @@ struct OtherShots : MailboxParams {
 private:
     /// Whether packet i goes from one rank to the other. The first one always does.
     __host__ __device__ bool is_sent(int from, int to, std::size_t i) const {
-        return i == 0 || ((kRow.from != Holders::kRoot || from == root) &&
-                          (kRow.to != Holders::kRoot || to == root));
+        return i == 0 || ((!kFromRoot || from == root) && (!kToRoot || to == root));
     }
 
     __host__ __device__ std::size_t part_begin_of(int p) const {
@@ -58,28 +61,26 @@ private:
 
     /// Packet i for rank p. Zeros on a rank whose input does not count.
     __host__ __device__ simt::Pack8 load_for(int p, std::size_t i) const {
-        if (kRow.from == Holders::kRoot && rank != root) {
+        if (kFromRoot && rank != root) {
             return {0};
         }
         const std::size_t at = i * kPerPacket;
-        const T* const from =
-            reinterpret_cast<const T*>(in) + (kRow.in_has_parts() ? part_begin_of(p) : 0);
+        const T* const from = reinterpret_cast<const T*>(in) + (kInHasParts ? part_begin_of(p) : 0);
         return load_elements<simt::Pack8>(from + at, count - at);
     }
 
     __host__ __device__ void store(std::size_t i, const simt::Pack8 (&data)[kMost]) const {
         const std::size_t at = i * kPerPacket;
         T* const to = reinterpret_cast<T*>(out) + at;
-        if constexpr (kRow.reduces()) {
-            if (kRow.to != Holders::kRoot || rank == root) {
+        if constexpr (kReduces) {
+            if (!kToRoot || rank == root) {
                 store_elements(to, reduction.reduce<T>(data, ranks), count - at);
             }
         } else {
             SYMM_UNROLL
             for (int p = 0; p < kMost; ++p) {
-                if (p < ranks && (kRow.out_has_parts() || p == root)) {
-                    store_elements(to + (kRow.out_has_parts() ? part_begin_of(p) : 0), data[p],
-                                   count - at);
+                if (p < ranks && (kOutHasParts || p == root)) {
+                    store_elements(to + (kOutHasParts ? part_begin_of(p) : 0), data[p], count - at);
                 }
             }
         }
