@@ -21,15 +21,15 @@ constexpr std::size_t kMostRows = 256;  // of 72 bytes each: the ranks exchange 
 
 // H100s, H200s and NVSwitch: what `06_allreduce_tune --mode thread --bytes 1K:1G FILE` measures
 // with `--ranks 2`, 4 and 8. Rows of other collectives: by the benchmark with SYMM_ALGO. Those with
-// a root are predictions.
+// a root are predictions for more than two ranks.
 constexpr std::string_view kH200 = R"(
 ranks calls   oneshot sentinel push twoshot chunks
 2  floating         -    8M    -  16M  256M
 2  integer       512K     -    -  16M  256M
 2  reducescatter   1M     -    - 256M     -
 2  allgather       1M     -    - 512M     -
-2  broadcast     512K     -    -  all     -
-2  reduce        512K     -    -  all     -
+2  broadcast       1M     -    -  all     -
+2  reduce          1M     -    -  all     -
 4  floating        1K  256K  16M    -  256M
 4  integer       256K     -    -   8M  256M
 4  reducescatter   1M     -    - 128M     -
