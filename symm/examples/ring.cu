@@ -37,8 +37,7 @@ struct Ring : symm::AlgorithmParams {
                 break;
             }
         }
-        const int before = peer(ranks - 1);
-        mailbox.end(block, [&](int p) { return p == before ? 2 * (ranks - 1) * per_part : 0; });
+        mailbox.end(block, 2 * static_cast<std::size_t>(ranks - 1) * per_part);
     }
 
 private:

@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"
@@ -98,12 +97,10 @@ public:
     /// Makes a slot that has been received ready for epoch e + 2, in a format that needs it.
     __host__ __device__ void clear(int from, std::size_t i, unsigned region = 0) const;
 
-    /// Ends the launch, which has used the first `used` slots of each peer, or `used(p)` of peer p:
-    /// each thread calls it, also after a wait has given up. If not all threads know that, pass
-    /// `per_sender`, and clear() one slot of each peer by the same rule
-    /// (symm/collectives/all_to_all_kernel.hpp).
-    template <class Used>
-    __host__ __device__ void end(const simt::ThreadBlock& block, const Used& used) const;
+    /// Ends the launch, which has used the first `used` slots of each peer: each thread calls it,
+    /// also after a wait has given up. If peers differ in that, pass `per_sender`, and clear() one
+    /// slot of each peer by the same rule (symm/collectives/all_to_all_kernel.hpp).
+    __host__ __device__ void end(const simt::ThreadBlock& block, std::size_t used) const;
 
 private:
     using Loaded = typename Format::Loaded;
@@ -121,9 +118,7 @@ private:
     __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::size_t i,
                                            unsigned region) const;
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
-    template <class Used>
-    __host__ __device__ void clear_unused(const simt::ThreadBlock& block,
-                                          const Used& used_by) const;
+    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::size_t used) const;
 
     const MailboxParams& call_;
     std::uint32_t epoch_;
@@ -189,9 +184,8 @@ __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::clear(
 }
 
 template <class Format, int kMost, unsigned kRegions>
-template <class Used>
 __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::end(
-    const simt::ThreadBlock& block, const Used& used) const {
+    const simt::ThreadBlock& block, std::size_t used) const {
     if constexpr (Format::kHasFlags) {
         static_assert(kRegions == 1);
         clear_unused(block, used);
@@ -210,21 +204,13 @@ __host__ __device__ inline simt::Pack16* MailboxSession<Format, kMost, kRegions>
 }
 
 template <class Format, int kMost, unsigned kRegions>
-template <class Used>
 __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::clear_unused(
-    const simt::ThreadBlock& block, const Used& used_by) const {
+    const simt::ThreadBlock& block, std::size_t used) const {
     const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
     for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
          step += block.grid_size()) {
-        const int p = call_.peer(static_cast<int>(step));
-        std::size_t used = 0;
-        if constexpr (std::is_invocable_v<Used, int>) {
-            used = used_by(p);
-        } else {
-            used = used_by;
-        }
         if (i >= used) {
-            Format::clear(slot(call_.rank, p, i, 0));
+            Format::clear(slot(call_.rank, call_.peer(static_cast<int>(step)), i, 0));
         }
     }
 }
