@@ -186,8 +186,9 @@ int main(int argc, char** argv) {
             }
             return show(given);
         }
-        if (root >= options.ranks.ranks) {
-            throw UsageError("--root {} is none of {} ranks", root, options.ranks.ranks);
+        if (options.arithmetic.root >= options.ranks.ranks) {
+            throw UsageError("--root {} is none of {} ranks", options.arithmetic.root,
+                             options.ranks.ranks);
         }
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
