@@ -20,6 +20,7 @@
 #include <cuda.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <utility>
 #include <vector>
@@ -95,7 +96,8 @@ struct ForeignBlock final : simt::HostBlock {
     const symm_host_block& theirs;
 };
 
-inline thread_local void (*give_way_there)(int idle) = nullptr;
+/// The program's, the same for all threads.
+inline std::atomic<void (*)(int idle)> give_way_there = nullptr;
 
 template <template <class, int> class Kernel>
 struct AlgorithmOf {
@@ -104,8 +106,9 @@ struct AlgorithmOf {
     template <class T, int kMost>
     static void run(const symm_host_block* block, const void* parameters) {
         ForeignBlock host(*block);
-        give_way_there = block->give_way;
-        simt::set_give_way([](bool idle) { give_way_there(idle ? 1 : 0); });
+        give_way_there.store(block->give_way, std::memory_order_relaxed);
+        simt::set_give_way(
+            [](bool idle) { give_way_there.load(std::memory_order_relaxed)(idle ? 1 : 0); });
         (*static_cast<const Kernel<T, kMost>*>(parameters))(
             simt::ThreadBlock(&host, block->thread));
     }
