@@ -90,7 +90,7 @@ private:
 
     __host__ __device__ void store(std::size_t i, const simt::Pack8 (&data)[kMost]) const {
         const std::size_t at = i * kPerPacket;
-        T* const to = reinterpret_cast<T*>(out) + at;
+        T* const to = reinterpret_cast<T*>(out + at * sizeof(T));  // out: null if it is not used
         if constexpr (kReduces) {
             if (!kToRoot || rank == root) {
                 store_elements(to, reduction.reduce<T>(data, ranks), count - at);

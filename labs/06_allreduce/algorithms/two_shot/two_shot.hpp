@@ -83,8 +83,8 @@ struct TwoShot : TwoShotParams {
             const int from = source != kEvery ? source : p < ranks ? p : rank;
             // In this rank's order, so that not all ranks write to the same one at once.
             const int to = target != kEvery ? target : p < ranks ? (rank + p) % ranks : rank;
-            reducer.source[p] = reinterpret_cast<const Pack*>(all[from].in) + begin;
-            reducer.target[p] = reinterpret_cast<Pack*>(all[to].out) + begin;
+            reducer.source[p] = reinterpret_cast<const Pack*>(all[from].in + begin * sizeof(Pack));
+            reducer.target[p] = reinterpret_cast<Pack*>(all[to].out + begin * sizeof(Pack));
         }
         if (is_roots_alone(all)) {
             reducer(block, 0, rank == root ? total : 0, reduction);
