@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
 #include <vector>
 
 #include "common/cuda/driver.hpp"
-#include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
 
 namespace symm {
@@ -128,8 +126,7 @@ constexpr AlgorithmRow copy(Collective collective) {
             .kernels = &kCopyKernels};
 }
 
-/// Room for those that are loaded.
-constinit std::array<AlgorithmRow, 18 + kMostLoaded> rows{
+constexpr std::array kBuiltIn{
     one_shot(Collective::kAllReduce, kOneShotKernels),
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kSentinel,
@@ -175,16 +172,18 @@ constinit std::array<AlgorithmRow, 18 + kMostLoaded> rows{
     one_shot(Collective::kReduce, kReducePacketsKernels),
     two_shot(Collective::kReduce, kFlags),
 };
-constexpr std::size_t kBuiltIn = rows.size() - kMostLoaded;
 
-std::mutex loading;
-std::atomic<std::size_t> loaded{0};
-/// kAuto's, the built-in ones', and those of loaded ones.
-std::array<std::string_view, kAlgorithms + 1 + kMostLoaded> names_with_loaded = [] {
-    std::array<std::string_view, kAlgorithms + 1 + kMostLoaded> names;
-    std::ranges::copy(kNamesOf<Algorithm>.values, names.begin());
-    return names;
-}();
+/// The same, and room for more.
+template <class T, std::size_t kCount>
+constexpr std::array<T, kCount + kMostLoaded> with_room(const std::array<T, kCount>& built_in) {
+    std::array<T, kCount + kMostLoaded> all{};
+    std::ranges::copy(built_in, all.begin());
+    return all;
+}
+
+constinit auto rows = with_room(kBuiltIn);
+constinit auto all_algorithms_names = with_room(kNamesOf<Algorithm>.values);
+std::atomic<std::size_t> loaded_count{0};
 
 }  // namespace
 
@@ -196,29 +195,19 @@ LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
 }
 
 std::span<const AlgorithmRow> algorithm_rows() {
-    return std::span(rows).first(kBuiltIn + loaded.load(std::memory_order_acquire));
+    return std::span(rows).first(kBuiltIn.size() + loaded_count.load(std::memory_order_acquire));
 }
 
 std::span<const std::string_view> all_names(Algorithm) {
-    return std::span(names_with_loaded)
-        .first(kAlgorithms + 1 + loaded.load(std::memory_order_acquire));
+    return std::span(all_algorithms_names)
+        .first(kAlgorithms + 1 + loaded_count.load(std::memory_order_acquire));
 }
 
-Algorithm add_algorithm(std::string_view name, AlgorithmRow row) {
-    const std::lock_guard lock(loading);
-    const std::size_t number = loaded.load(std::memory_order_relaxed);
-    const auto names = all_names(Algorithm{});
-    if (std::ranges::find(names, name) != names.end()) {
-        throw UsageError("there is an algorithm {} already", name);
-    }
-    if (number == kMostLoaded) {
-        throw UsageError("more than {} algorithms", kMostLoaded);
-    }
-    row.algorithm = static_cast<Algorithm>(kAlgorithms + 1 + number);
-    names_with_loaded.at(kAlgorithms + 1 + number) = name;
-    rows.at(kBuiltIn + number) = row;
-    loaded.store(number + 1, std::memory_order_release);
-    return row.algorithm;
+void add_algorithm(std::string_view name, const AlgorithmRow& row) {
+    const std::size_t place = loaded_count.load(std::memory_order_relaxed);
+    all_algorithms_names.at(kAlgorithms + 1 + place) = name;
+    rows.at(kBuiltIn.size() + place) = row;
+    loaded_count.store(place + 1, std::memory_order_release);
 }
 
 const AlgorithmRow* find_row(Collective collective, Algorithm algorithm) {

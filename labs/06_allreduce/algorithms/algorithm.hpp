@@ -25,7 +25,12 @@ constexpr auto names_of(Algorithm) {
 }
 /// kAuto is none of them.
 inline constexpr std::size_t kAlgorithms = kNamesOf<Algorithm>.values.size() - 1;
+/// Algorithms that are loaded have the next numbers.
 inline constexpr std::size_t kMostLoaded = 4;
+constexpr Algorithm loaded_algorithm(std::size_t place) {
+    return static_cast<Algorithm>(kAlgorithms + 1 + place);
+}
+/// Those of loaded ones, too.
 std::span<const std::string_view> all_names(Algorithm);
 
 inline constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
@@ -43,7 +48,7 @@ enum class StandsIn {
     kOutside,    ///< For the others.
 };
 
-/// One algorithm of one collective. Sizes are bytes of `count` elements.
+/// One algorithm of one collective. Sizes are bytes of the larger buffer.
 struct AlgorithmRow {
     Collective collective;
     Algorithm algorithm;
@@ -66,7 +71,7 @@ struct AlgorithmRow {
         bool by_parts = false;            ///< A rank's threads share one part of the data, not all.
         unsigned bytes_per_thread = 16;   ///< At a time.
         unsigned most_blocks = 1U << 30;  ///< Of a launch.
-        /// The most bytes of one launch, for a number of ranks: a larger call takes several.
+        /// The most bytes of one launch, of `count` elements: a larger call takes several.
         std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
         /// The most bytes that so many blocks should move: above, two shots are faster.
         std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
@@ -98,9 +103,9 @@ struct AlgorithmRow {
 std::span<const AlgorithmRow> algorithm_rows();
 /// Null: the algorithm does not make this collective.
 const AlgorithmRow* find_row(Collective collective, Algorithm algorithm);
-/// Adds one that was not there when this program was built, and returns its number. `name` and
-/// `row` live for ever. Throws UsageError for a name that is taken, and for more than kMostLoaded.
-Algorithm add_algorithm(std::string_view name, AlgorithmRow row);
+/// Adds one that was not there when this program was built: loaded_algorithm(0), then 1 and so on,
+/// up to kMostLoaded. Its name is new, and lives for ever. Called by one thread at a time.
+void add_algorithm(std::string_view name, const AlgorithmRow& row);
 /// The names of the algorithms that make a collective and `fit`: "oneshot, twoshot or copy".
 std::string alternatives(
     Collective collective,

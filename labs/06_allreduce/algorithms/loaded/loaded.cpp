@@ -3,11 +3,13 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <limits>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,8 +28,9 @@
 namespace symm {
 namespace {
 
-std::mutex mutex;
+std::mutex loading;
 std::string loaded_file;
+std::size_t loaded_hash = 0;  // of its bytes
 std::array<const symm_algorithm*, kMostLoaded> algorithms{};
 
 struct Bytes {
@@ -112,7 +115,7 @@ struct Loaded {
     }
     static void queue(Workspace& workspace, const QueuedCall& call) {
         const symm_kernel& kernel = *kernel_of(algorithm(), call.type, call.ranks);
-        const auto memory = workspace.at<Bytes>(static_cast<Algorithm>(kAlgorithms + 1 + kPlace));
+        const auto memory = workspace.at<Bytes>(loaded_algorithm(kPlace));
         for (std::size_t done = 0; done < call.count; done += call.at_once) {
             if (done != 0) {
                 workspace.throw_if_failed();
@@ -161,7 +164,7 @@ struct Loaded {
     static AlgorithmRow row() {
         const symm_algorithm& from = algorithm();
         return {.collective = Collective::kAllReduce,
-                .algorithm = Algorithm::kAuto,  // add_algorithm() numbers it
+                .algorithm = loaded_algorithm(kPlace),
                 .needs = {.floating_only = from.floating_only != 0,
                           .windows = from.needs_windows != 0,
                           .addresses = true,
@@ -202,8 +205,20 @@ void require_whole(const symm_algorithm& from, const std::string& file) {
     }
 }
 
+/// Throws if --algo could not tell them from each other.
+void require_new_names(const std::vector<const symm_algorithm*>& all, const std::string& file) {
+    const auto known = all_names(Algorithm{});
+    std::set<std::string_view> names(known.begin(), known.end());
+    for (const symm_algorithm* one : all) {
+        if (!names.insert(one->name).second) {
+            throw UsageError("SYMM_ALGORITHMS={}: there is an algorithm {} already", file,
+                             one->name);
+        }
+    }
+}
+
 void load(const std::string& file) {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(loading);
     if (file.empty() || file == loaded_file) {
         return;
     }
@@ -230,11 +245,20 @@ void load(const std::string& file) {
         throw UsageError("SYMM_ALGORITHMS={}: {} algorithms, but {} are the most", file, all.size(),
                          kMostLoaded);
     }
+    require_new_names(all, file);
+    const std::size_t hash = std::hash<std::string>{}(read_file(file, "SYMM_ALGORITHMS"));
     for (std::size_t place = 0; place < all.size(); ++place) {
         algorithms.at(place) = all[place];
         add_algorithm(all[place]->name, row_at(place));
     }
+    loaded_hash = hash;
     loaded_file = file;
+}
+
+/// What this process has loaded: a file's name and hash.
+std::pair<std::string, std::size_t> loaded() {
+    const std::lock_guard lock(loading);
+    return {loaded_file, loaded_hash};
 }
 
 }  // namespace
@@ -244,20 +268,18 @@ void load_algorithms() {
 }
 
 void load_algorithms(Bootstrap& bootstrap) {
-    const std::string file =
-        bootstrap.allgather_text("algorithms", env::text("SYMM_ALGORITHMS"))[0];
-    const std::size_t hash = bootstrap.together("algorithms", [&] {
-        load(file);
-        const std::lock_guard lock(mutex);
-        const std::string& path = loaded_file;
-        return path.empty() ? 0 : std::hash<std::string>{}(read_file(path, "SYMM_ALGORITHMS"));
-    });
-    const auto all = bootstrap.allgather("algorithms", hash);
+    const std::string mine = env::text("SYMM_ALGORITHMS");
+    const auto asked = bootstrap.allgather_text("algorithms", mine.empty() ? loaded().first : mine);
+    if (std::ranges::all_of(asked, &std::string::empty)) {
+        return;
+    }
+    bootstrap.together("algorithms", [&] { load(asked[0]); });
+    const auto all = bootstrap.allgather("algorithms", loaded().second);
     for (std::size_t p = 1; p < all.size(); ++p) {
         if (all[p] != all[0]) {
             throw UsageError(
                 "SYMM_ALGORITHMS: rank {} has other algorithms than rank 0, whose file is {}", p,
-                file.empty() ? "none" : file);
+                asked[0].empty() ? "none" : asked[0]);
         }
     }
 }
