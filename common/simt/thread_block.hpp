@@ -23,6 +23,16 @@ inline constexpr unsigned kWarpSize = 32;
 /// Named barriers of a block; number 0 is ThreadBlock::sync()'s.
 inline constexpr unsigned kNamedBarriers = 16;
 
+/// The dynamic shared memory of a kernel's blocks: as the kernel specifies, or none.
+template <class Kernel>
+constexpr unsigned shared_bytes_of() {
+    if constexpr (requires { Kernel::kSharedBytes; }) {
+        return Kernel::kSharedBytes;
+    } else {
+        return 0;
+    }
+}
+
 /// A block on the host, which the emulator or the explorer implements. No kernel sees it.
 class HostBlock {
 public:

@@ -54,7 +54,7 @@ void explore_calls(Scene& scene, const Calls& calls, const AlgorithmTraits& trai
                                {memory.member(&OwnMemory::barrier), rank, who.ranks},
                                memory.member(&OwnMemory::turns)};
         std::fill_n(params.rendezvous.mine, who.ranks, Buffers{in, out});
-        launch_calls<T>(scene, calls, dynamic_shared_bytes<Kernel>(), rank, in, out, timeout,
+        launch_calls<T>(scene, calls, simt::shared_bytes_of<Kernel>(), rank, in, out, timeout,
                         [=](const ThreadBlock& block, std::size_t count) {
                             Kernel kernel{params};
                             kernel.count = count;

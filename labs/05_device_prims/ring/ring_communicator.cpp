@@ -94,11 +94,10 @@ std::string why_no_lines(const Rank& rank, RingMemory memory) {
 /// Throws std::invalid_argument if the buffers overlap and the call is not in place.
 void require_apart(const RingRequest& call, std::uint64_t bytes, std::uint64_t rank,
                    std::uint64_t ranks) {
-    const bool scatters = call.collective == Collective::kReduceScatter;
-    const bool gathers = call.collective == Collective::kAllGather;
-    const bool has_one_root =
-        call.collective == Collective::kBroadcast || call.collective == Collective::kReduce;
-    if (has_one_root && static_cast<std::uint64_t>(call.root) != rank) {
+    const CollectiveRow& row = row_of(call.collective);
+    const bool scatters = row.in_has_parts();
+    const bool gathers = row.out_has_parts();
+    if (row.has_root() && static_cast<std::uint64_t>(call.root) != rank) {
         return;  // only the root has both
     }
     const bool in_place =
@@ -231,10 +230,9 @@ void RingCommunicator::require_possible(const RingRequest& call) const {
                                                     call.count, name_of(call.type), buffer));
         }
     }
-    const bool is_root = call.root == rank_.rank();
-    if (call.count != 0 &&
-        ((call.input == 0 && (call.collective != Collective::kBroadcast || is_root)) ||
-         (call.output == 0 && (call.collective != Collective::kReduce || is_root)))) {
+    const CollectiveRow& row = row_of(call.collective);
+    if (call.count != 0 && ((call.input == 0 && row.reads(rank_.rank(), call.root)) ||
+                            (call.output == 0 && row.writes(rank_.rank(), call.root)))) {
         throw std::invalid_argument("input or output is a null pointer");
     }
     if ((call.input | call.output | call.next_output) % size != 0) {

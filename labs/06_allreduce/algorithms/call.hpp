@@ -52,6 +52,9 @@ struct Call : CallBuffers, Arithmetic {
     }
 };
 
+/// The address of a buffer that a rank cannot reach, since it lies in no window, or need not.
+inline constexpr CUdeviceptr kUnseen = 0;
+
 /// One rank's buffers, as addresses in the reading rank.
 struct Buffers {
     CUdeviceptr in;

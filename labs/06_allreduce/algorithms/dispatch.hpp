@@ -67,16 +67,6 @@ auto kernel_by(const Make& make, const Call& call) {
     }
 }
 
-/// The dynamic shared memory of a block: as the kernel specifies, or none.
-template <class Kernel>
-constexpr unsigned shared_bytes_of() {
-    if constexpr (requires { Kernel::kSharedBytes; }) {
-        return Kernel::kSharedBytes;
-    } else {
-        return 0;
-    }
-}
-
 /// Queues the kernel for the type and the ranks. `make` lists what there is:
 /// `[]<class T, int kMost>(const Call& call) { return OneShot<T, kMost>{call}; }`.
 template <Types kTypes = Types::kAll, class Call, class Make>
@@ -85,7 +75,7 @@ void launch_for(CUstream stream, LaunchShape shape, DataType type, int ranks, co
     with_type_and_ranks<kTypes>(type, ranks, [&]<class T, int kMost>() {
         const auto kernel = kernel_by<T, kMost>(make, call);
         launch(stream, shape.blocks, shape.threads, kernel,
-               shared_bytes_of<std::remove_const_t<decltype(kernel)>>());
+               simt::shared_bytes_of<std::remove_const_t<decltype(kernel)>>());
     });
 }
 
@@ -95,7 +85,7 @@ unsigned resident_blocks_for(DataType type, int ranks, unsigned threads, const M
     unsigned blocks = std::numeric_limits<unsigned>::max();
     with_type_and_ranks<kTypes>(type, ranks, [&]<class T, int kMost>() {
         using Kernel = decltype(kernel_by<T, kMost>(std::declval<Make>(), std::declval<Call>()));
-        blocks = resident_blocks<Kernel>(threads, shared_bytes_of<Kernel>());
+        blocks = resident_blocks<Kernel>(threads, simt::shared_bytes_of<Kernel>());
     });
     return blocks;
 }

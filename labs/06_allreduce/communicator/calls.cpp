@@ -156,10 +156,12 @@ QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstre
         // Where rank p reads in this rank's input, and writes in this rank's output.
         const auto seen = [&](const std::optional<WindowPlace>& place, bool is_used,
                               CUdeviceptr own, std::size_t part) {
-            return !is_used ? 0
-                   : place  ? place->seen_by(p, rank()) + part * static_cast<std::size_t>(p)
-                   : row.has_root() && p != rank() ? 0
-                                                   : own + part * static_cast<std::size_t>(p);
+            // Of the buffers that peers use, only a root's may lie in no window: they do without.
+            if (!is_used || (!place && row.has_root() && p != rank())) {
+                return kUnseen;
+            }
+            const CUdeviceptr begin = place ? place->seen_by(p, rank()) : own;
+            return begin + part * static_cast<std::size_t>(p);
         };
         queued.seen[p] = {
             seen(places.in, row.reads(rank(), call.root), call.in, places.in_part),

@@ -18,18 +18,12 @@ Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t coun
             mine.out + (calls.parts_out() > 1 ? part : 0)};
 }
 
-int one_of(Holders holders, int rank) {
-    return holders == Holders::kAll     ? TwoShotParams::kEvery
-           : holders == Holders::kOwner ? rank
-                                        : kRoot;
-}
-
 /// Rank p is not told of a buffer that the call does not use, nor of the root's in no window.
 template <bool kRootsWindow>
 void hide_unused(Buffers& seen, const CollectiveRow& row, int rank, int p) {
     const bool is_seen = rank == kRoot && (kRootsWindow || p == rank);
-    seen.in = row.from != Holders::kRoot || is_seen ? seen.in : 0;
-    seen.out = row.to != Holders::kRoot || is_seen ? seen.out : 0;
+    seen.in = row.from != Holders::kRoot || is_seen ? seen.in : kUnseen;
+    seen.out = row.to != Holders::kRoot || is_seen ? seen.out : kUnseen;
 }
 
 /// `kRootsWindow`: the root's own buffer lies in a window.
@@ -52,8 +46,8 @@ void two_shots(Scene& scene, Calls calls) {
         const TwoShotParams call{kernel_call<float>(kCollective, mine, rank, who.ranks, timeout),
                                  {meeting, rank, who.ranks, {}},
                                  {barrier, rank, who.ranks},
-                                 one_of(row_of(kCollective).from, rank),
-                                 one_of(row_of(kCollective).to, rank),
+                                 TwoShotParams::only(row_of(kCollective).from, rank, kRoot),
+                                 TwoShotParams::only(row_of(kCollective).to, rank, kRoot),
                                  !row_of(kCollective).has_parts()};
         using Kernel = TwoShot<float, 4>;
         launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,

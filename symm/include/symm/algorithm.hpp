@@ -69,16 +69,6 @@ __global__ void algorithm_entry(const __grid_constant__ Kernel kernel) {
 }
 #endif
 
-/// As the kernel specifies, or none.
-template <class Kernel>
-constexpr unsigned dynamic_shared_bytes() {
-    if constexpr (requires { Kernel::kSharedBytes; }) {
-        return Kernel::kSharedBytes;
-    } else {
-        return 0;
-    }
-}
-
 /// A block of the program's emulator, for kernels of this object.
 struct ForeignBlock final : simt::HostBlock {
     explicit ForeignBlock(const symm_host_block& block) : theirs(block) {
@@ -131,7 +121,7 @@ struct AlgorithmOf {
                  [&] {
                      return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
                          &blocks, entry, static_cast<int>(threads),
-                         dynamic_shared_bytes<Kernel<T, kMost>>());
+                         simt::shared_bytes_of<Kernel<T, kMost>>());
                  }}) {
             if (const cudaError_t result = step(); result != cudaSuccess) {
                 return static_cast<int>(result);
@@ -155,7 +145,7 @@ struct AlgorithmOf {
     template <class T, int kMost>
     static const symm_kernel* kernel_of() {
         static const symm_kernel kernel{traits.name, sizeof(Kernel<T, kMost>),
-                                        dynamic_shared_bytes<Kernel<T, kMost>>(), run<T, kMost>,
+                                        simt::shared_bytes_of<Kernel<T, kMost>>(), run<T, kMost>,
                                         on_gpu<T, kMost>()};
         return &kernel;
     }

@@ -25,7 +25,6 @@ struct OtherShots : MailboxParams {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         MailboxSession<Format, kMost> mailbox(block, *this);
-        [[maybe_unused]] const std::size_t turn = epochs->next(block) / 2 & (per_sender - 1);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         for (std::size_t i = block.grid_rank(); i < packets && !mailbox.gave_up();
              i += block.grid_size()) {
@@ -48,7 +47,7 @@ struct OtherShots : MailboxParams {
             store(i, data);
         }
         if constexpr (kFromRoot || kToRoot) {
-            clear_unused(block, mailbox, turn, packets);
+            clear_unused(block, mailbox, packets);
             mailbox.end(block, per_sender);
         } else {
             mailbox.end(block, packets);
@@ -59,7 +58,8 @@ private:
     /// As MailboxSession::end() does, for peers of which some use only their first slot.
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block,
                                           const MailboxSession<Format, kMost>& mailbox,
-                                          std::size_t turn, std::size_t packets) const {
+                                          std::size_t packets) const {
+        const std::size_t turn = epochs->next(block) / 2 & (per_sender - 1);
         for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(ranks);
              step += block.grid_size()) {
             const int p = peer(static_cast<int>(step));

@@ -25,6 +25,10 @@ namespace symm {
 /// (reduce_scatter_all_gather/README.md).
 struct TwoShotParams : KernelParams {
     static constexpr int kEvery = -1;
+    /// The only rank that holds this rank's part, or kEvery.
+    static int only(Holders holders, int rank, int root) {
+        return holders == Holders::kAll ? kEvery : holders == Holders::kOwner ? rank : root;
+    }
 
     Rendezvous rendezvous;
     BarrierView barrier;
@@ -32,14 +36,14 @@ struct TwoShotParams : KernelParams {
     int target = kEvery;  ///< The only rank whose output is written.
     bool divides = true;  ///< Into a part for each rank. Else `all` points to this rank's part.
 
-    /// Whether the root's buffer lies in no window: peers are told that it is at 0. Then the root
-    /// moves everything.
+    /// Whether peers cannot reach the root's buffer. Then the root moves everything. It knows that
+    /// by what it told another rank.
     __host__ __device__ bool is_roots_alone(const Buffers* all) const {
         if (!divides || (source == kEvery && target == kEvery)) {
             return false;
         }
         const Buffers& roots = rank == root ? rendezvous.mine[rank == 0 ? 1 : 0] : all[root];
-        return (source != kEvery ? roots.in : roots.out) == 0;
+        return (source != kEvery ? roots.in : roots.out) == kUnseen;
     }
 };
 

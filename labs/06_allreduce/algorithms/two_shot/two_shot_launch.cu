@@ -6,16 +6,11 @@ namespace symm {
 TwoShotParams two_shot_params(const Workspace& workspace, const QueuedCall& call) {
     const auto inboxes = workspace.at<RendezvousMemory>(Algorithm::kTwoShot);
     const CollectiveRow& row = row_of(call.collective);
-    const auto one_of = [&](Holders holders) {
-        return holders == Holders::kAll     ? TwoShotParams::kEvery
-               : holders == Holders::kOwner ? call.rank
-                                            : call.root;
-    };
     TwoShotParams two_shots{call,
                             {inboxes, call.rank, call.ranks, {}},
                             workspace.barrier(),
-                            one_of(row.from),
-                            one_of(row.to),
+                            TwoShotParams::only(row.from, call.rank, call.root),
+                            TwoShotParams::only(row.to, call.rank, call.root),
                             !row.has_parts()};
     std::copy_n(call.seen, call.ranks, two_shots.rendezvous.mine);
     return two_shots;
