@@ -67,43 +67,37 @@ std::size_t most_bytes(const std::array<Outcome, kMostRanks>& all, int ranks) {
                             : std::numeric_limits<std::size_t>::max();
 }
 
-/// The call by symm.h.
-symm_result queue(symm_comm* comm, const CollectiveCall& call) {
-    const auto type = static_cast<symm_type>(call.type);
-    const auto op = static_cast<symm_op>(call.op);
-    const auto& [collective, in, out, count, t, o, root, stream] = call;
+/// The function of symm.h for a call: the one that queues it, or that says whether it may wait.
+template <bool kMayWait>
+auto by_symm(symm_comm* comm, const CollectiveCall& call) {
+    const auto one_of = [](auto queue, auto may_wait) {
+        if constexpr (kMayWait) {
+            return may_wait;
+        } else {
+            return queue;
+        }
+    };
+    const auto& [collective, in, out, count, nccl_type, nccl_op, root, stream] = call;
+    const auto type = static_cast<symm_type>(nccl_type);  // numbered as in nccl.h
+    const auto op = static_cast<symm_op>(nccl_op);
     switch (collective) {
         case Collective::kReduceScatter:
-            return symm_reduce_scatter(comm, in, out, count, type, op, stream);
+            return one_of(symm_reduce_scatter, symm_reduce_scatter_may_wait)(comm, in, out, count,
+                                                                             type, op, stream);
         case Collective::kAllGather:
-            return symm_all_gather(comm, in, out, count, type, stream);
+            return one_of(symm_all_gather, symm_all_gather_may_wait)(comm, in, out, count, type,
+                                                                     stream);
         case Collective::kBroadcast:
-            return symm_broadcast(comm, in, out, count, type, root, stream);
+            return one_of(symm_broadcast, symm_broadcast_may_wait)(comm, in, out, count, type, root,
+                                                                   stream);
         case Collective::kReduce:
-            return symm_reduce(comm, in, out, count, type, op, root, stream);
+            return one_of(symm_reduce, symm_reduce_may_wait)(comm, in, out, count, type, op, root,
+                                                             stream);
         case Collective::kAllReduce:
             break;
     }
-    return symm_all_reduce(comm, in, out, count, type, op, stream);
-}
-
-bool waits(symm_comm* comm, const CollectiveCall& call) {
-    const auto type = static_cast<symm_type>(call.type);
-    const auto op = static_cast<symm_op>(call.op);
-    const auto& [collective, in, out, count, t, o, root, stream] = call;
-    switch (collective) {
-        case Collective::kReduceScatter:
-            return symm_reduce_scatter_may_wait(comm, in, out, count, type, op, stream) != 0;
-        case Collective::kAllGather:
-            return symm_all_gather_may_wait(comm, in, out, count, type, stream) != 0;
-        case Collective::kBroadcast:
-            return symm_broadcast_may_wait(comm, in, out, count, type, root, stream) != 0;
-        case Collective::kReduce:
-            return symm_reduce_may_wait(comm, in, out, count, type, op, root, stream) != 0;
-        case Collective::kAllReduce:
-            break;
-    }
-    return symm_all_reduce_may_wait(comm, in, out, count, type, op, stream) != 0;
+    return one_of(symm_all_reduce, symm_all_reduce_may_wait)(comm, in, out, count, type, op,
+                                                             stream);
 }
 
 /// A text that is never freed: reasons are read at the exit.
@@ -117,7 +111,7 @@ std::string CollectiveCall::name() const {
     return fmt::format("nccl{}", row_of(collective).title);
 }
 
-const char* CollectiveCall::why_nccls() const {
+const char* CollectiveCall::why_always_nccls() const {
     return count == 0                         ? "no elements"
            : type < 0 || type > SYMM_BFLOAT16 ? "elements of a type that symm.h lacks"
            : op < 0 || op > SYMM_AVG          ? "an operation that the program made (PreMulSum)"
@@ -143,7 +137,7 @@ Entry::~Entry() {
     }
 }
 
-const char* Entry::why_nccls(const CollectiveCall& call) const {
+const char* Entry::why_nccls_here(const CollectiveCall& call) const {
     const CollectiveRow& row = row_of(call.collective);
     if (call.collective != Collective::kAllReduce && only_all_reduces_) {
         return "other collectives, without SYMM_NCCL_COLLECTIVES=all";
@@ -200,8 +194,9 @@ std::shared_ptr<symm_comm> Entry::ours() {
 
 bool Entry::may_wait(const Work& work) {
     const std::lock_guard lock(mutex_);
-    return std::any_of(work.calls.begin(), work.calls.end(),
-                       [&](const CollectiveCall& call) { return waits(ours_.get(), call); });
+    return std::any_of(work.calls.begin(), work.calls.end(), [&](const CollectiveCall& call) {
+        return by_symm<true>(ours_.get(), call) != 0;
+    });
 }
 
 Result Entry::call(const Work& work) {
@@ -362,7 +357,7 @@ Result Entry::launch(symm_comm* comm, const CollectiveCall& call) {
         // Kernels that gave up have left no result, and those after them would not either.
         symm_result result = symm_comm_gave_up(comm);
         if (result == SYMM_SUCCESS) {
-            result = queue(comm, call);
+            result = by_symm<false>(comm, call);
         }
         if (result != SYMM_SUCCESS) {
             return failed(result_of(result), fmt::format("{} on rank {}: {}", call.name(),

@@ -2,10 +2,10 @@
 /// \file
 /// What this library knows about one of the program's ncclComms, which stays NCCL's own.
 ///
-/// An ncclComm begins as kNew: its calls go to NCCL. After its first call that could be ours, the
-/// ranks attach: they make a communicator of symm.h, or agree that they cannot. From then on all
-/// ranks take such calls (kOurs), or none does (kPassed). A suspended one begins anew when it is
-/// resumed.
+/// An ncclComm begins as kNew: its calls go to NCCL. After its first AllReduce that could be ours,
+/// outside of a capture, the ranks attach: they make a communicator of symm.h, or agree that they
+/// cannot. From then on all ranks take such calls (kOurs), or none does (kPassed). A suspended one
+/// begins anew when it is resumed.
 
 #include <cuda.h>
 
@@ -39,8 +39,8 @@ struct CollectiveCall {
 
     /// `ncclAllReduce`.
     std::string name() const;
-    /// Why this call is NCCL's on every rank, or null. Looks only at what all ranks share.
-    const char* why_nccls() const;
+    /// Why this call is NCCL's by any communicator, or null. Looks only at what all ranks share.
+    const char* why_always_nccls() const;
     /// Of the larger buffer, of a call that is ours.
     std::size_t bytes(int ranks) const;
 };
@@ -84,7 +84,7 @@ public:
     const char* why_passed() const { return why_passed_; }
     /// Why a call is NCCL's although its communicator's AllReduces are ours, or null: the same on
     /// all ranks.
-    const char* why_nccls(const CollectiveCall& call) const;
+    const char* why_nccls_here(const CollectiveCall& call) const;
     /// The number of the capture that the stream is in, if it is in one. Throws std::runtime_error.
     std::optional<cuuint64_t> capture_of(CUstream stream) const;
     /// Makes each stream wait for what the others have to do so far, as NCCL does before a group

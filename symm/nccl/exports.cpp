@@ -42,7 +42,7 @@ Result guarded(const Body& body) noexcept {
 /// One of NCCL's calls that go into a stream. In a group that has calls of ours, too, those wait
 /// for the stream, and it waits for them.
 template <class Call>
-Result queue(ncclComm* comm, CUstream stream, const Call& call) {
+Result queue_nccls(ncclComm* comm, CUstream stream, const Call& call) {
     if (!in_group()) {
         return call();
     }
@@ -75,7 +75,7 @@ Result make_nccls(const CollectiveCall& call, ncclComm* comm) {
 /// Counts a call that NCCL gets, and makes it.
 Result pass_on(const char* why, const CollectiveCall& call, ncclComm* comm) {
     count_passed(why);
-    return queue(comm, call.stream, [&] { return make_nccls(call, comm); });
+    return queue_nccls(comm, call.stream, [&] { return make_nccls(call, comm); });
 }
 
 /// The first AllReduce lets a communicator's ranks attach.
@@ -84,12 +84,12 @@ Result make_call(const CollectiveCall& call, ncclComm* comm) {
     if (entry == nullptr) {
         return pass_on("of no communicator that NCCL knows", call, comm);
     }
-    if (const char* why = call.why_nccls()) {
+    if (const char* why = call.why_always_nccls()) {
         return pass_on(why, call, comm);
     }
     switch (entry->state()) {
         case Entry::State::kOurs:
-            if (const char* why = entry->why_nccls(call)) {
+            if (const char* why = entry->why_nccls_here(call)) {
                 return pass_on(why, call, comm);
             }
             if (in_group()) {
@@ -192,15 +192,15 @@ int ncclAllReduceConfig(const void* in, void* out, size_t count, int type, int o
             return kSuccess;
         });
     }
-    return queue(comm, stream, [&] {
+    return queue_nccls(comm, stream, [&] {
         return nccl::AllReduceConfig(in, out, count, type, op, comm, stream, config);
     });
 }
 
 #define SYMM_NCCL_OURS(name, parameters, arguments)
-#define SYMM_NCCL_QUEUED(name, parameters, arguments)                             \
-    int nccl##name parameters {                                                   \
-        return queue(comm, stream, [&] { return nccl::queued::name arguments; }); \
+#define SYMM_NCCL_QUEUED(name, parameters, arguments)                                   \
+    int nccl##name parameters {                                                         \
+        return queue_nccls(comm, stream, [&] { return nccl::queued::name arguments; }); \
     }
 #include "symm/nccl/nccl_queued.inc"
 #undef SYMM_NCCL_QUEUED

@@ -322,6 +322,10 @@ Result all_gather(const void* in, void* out, size_t count, int type, ncclComm* c
                : result_of(symm_comm_synchronize(comm->symm, stream));
 }
 
+Result run_collective(ncclComm* comm, CUstream stream, const std::function<symm_result()>& call) {
+    return run({comm, [call] { return result_of(call()); }, stream, Step::kCollective});
+}
+
 /// Memory that is freed with the process.
 char* scratch(ncclComm* comm, size_t bytes) {
     CUcontext context = nullptr;
@@ -502,25 +506,19 @@ EXPORT(ReduceScatter,
        (const void* in, void* out, size_t number, int type, int op, ncclComm* comm,
         CUstream stream),
        {
-           return run({comm,
-                       [=] {
-                           return result_of(symm_reduce_scatter(comm->symm, in, out, number,
-                                                                static_cast<symm_type>(type),
-                                                                static_cast<symm_op>(op), stream));
-                       },
-                       stream, Step::kCollective});
+           return run_collective(comm, stream, [=] {
+               return symm_reduce_scatter(comm->symm, in, out, number, static_cast<symm_type>(type),
+                                          static_cast<symm_op>(op), stream);
+           });
        })
 EXPORT(Broadcast,
        (const void* in, void* out, size_t number, int type, int root, ncclComm* comm,
         CUstream stream),
        {
-           return run({comm,
-                       [=] {
-                           return result_of(symm_broadcast(comm->symm, in, out, number,
-                                                           static_cast<symm_type>(type), root,
-                                                           stream));
-                       },
-                       stream, Step::kCollective});
+           return run_collective(comm, stream, [=] {
+               return symm_broadcast(comm->symm, in, out, number, static_cast<symm_type>(type),
+                                     root, stream);
+           });
        })
 EXPORT(Bcast, (void* buffer, size_t number, int type, int root, ncclComm* comm, CUstream stream),
        { return pncclBroadcast(buffer, buffer, number, type, root, comm, stream); })
@@ -528,13 +526,10 @@ EXPORT(Reduce,
        (const void* in, void* out, size_t number, int type, int op, int root, ncclComm* comm,
         CUstream stream),
        {
-           return run({comm,
-                       [=] {
-                           return result_of(symm_reduce(comm->symm, in, out, number,
-                                                        static_cast<symm_type>(type),
-                                                        static_cast<symm_op>(op), root, stream));
-                       },
-                       stream, Step::kCollective});
+           return run_collective(comm, stream, [=] {
+               return symm_reduce(comm->symm, in, out, number, static_cast<symm_type>(type),
+                                  static_cast<symm_op>(op), root, stream);
+           });
        })
 // Between two ranks: an AllGather of which one direction counts.
 EXPORT(Send, (const void* in, size_t number, int type, int, ncclComm* comm, CUstream stream), {
