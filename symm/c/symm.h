@@ -180,11 +180,13 @@ SYMM_API symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* 
 SYMM_API symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
                                      symm_type type, symm_stream stream);
 /// The same for a Broadcast: `out` gets the `in` of the rank `root`; that of others is not looked
-/// at. Both have `count` elements. Whether `out` lies in a window is the same on all ranks.
+/// at. Both have `count` elements. Either all ranks' `out` lie in windows or none; `in` may lie in
+/// any memory.
 SYMM_API symm_result symm_broadcast(symm_comm* comm, const void* in, void* out, size_t count,
                                     symm_type type, int root, symm_stream stream);
 /// The same for a Reduce: the `out` of the rank `root` becomes the reduction of all ranks' `in`;
-/// that of others is not looked at. Whether `in` lies in a window is the same on all ranks.
+/// that of others is not looked at. Either all ranks' `in` lie in windows or none; `out` may lie in
+/// any memory.
 SYMM_API symm_result symm_reduce(symm_comm* comm, const void* in, void* out, size_t count,
                                  symm_type type, symm_op op, int root, symm_stream stream);
 /// Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one kernel,

@@ -24,7 +24,8 @@ constexpr std::string_view kNoWindow =
 constexpr std::string_view kNoWindowNeeded =
     "a buffer is not in a window: a large call goes through peer slots";
 
-/// Whether the ranks have what the row needs.
+/// Whether the ranks have what the row needs. `in_windows`: peers can reach the buffers that they
+/// use.
 bool is_possible(const AlgorithmRow& row, bool in_windows, const MostShapes& most) {
     return (!row.needs.windows || row.needs.or_slots || in_windows) &&
            (most.own_devices || (!row.needs.own_device && !row.cost.for_links));
@@ -101,8 +102,12 @@ void require_possible(const AlgorithmRow& row, const Call& call, int ranks, bool
                [](const AlgorithmRow& other) { return !other.needs.own_device; });
     }
     if (row.needs.windows && !row.needs.or_slots && !in_windows) {
-        throw std::invalid_argument(name +
-                                    " needs both buffers in windows (Communicator::allocate)");
+        const CollectiveRow& collective = row_of(call.collective);
+        throw std::invalid_argument(
+            fmt::format("{} needs {} (Communicator::allocate)", name,
+                        collective.from != Holders::kAll ? "its output in a window"
+                        : collective.to != Holders::kAll ? "its input in a window"
+                                                         : "both buffers in windows"));
     }
 }
 
