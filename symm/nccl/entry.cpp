@@ -16,7 +16,6 @@
 
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
-#include "labs/05_device_prims/reduction/data_type.hpp"
 #include "symm/nccl/device_scope.hpp"
 #include "symm/nccl/last_error.hpp"
 #include "symm/nccl/stats.hpp"
@@ -67,61 +66,12 @@ std::size_t most_bytes(const std::array<Outcome, kMostRanks>& all, int ranks) {
                             : std::numeric_limits<std::size_t>::max();
 }
 
-/// The function of symm.h for a call: the one that queues it, or that says whether it may wait.
-template <bool kMayWait>
-auto by_symm(symm_comm* comm, const CollectiveCall& call) {
-    const auto one_of = [](auto queue, auto may_wait) {
-        if constexpr (kMayWait) {
-            return may_wait;
-        } else {
-            return queue;
-        }
-    };
-    const auto& [collective, in, out, count, nccl_type, nccl_op, root, stream] = call;
-    const auto type = static_cast<symm_type>(nccl_type);  // numbered as in nccl.h
-    const auto op = static_cast<symm_op>(nccl_op);
-    switch (collective) {
-        case Collective::kReduceScatter:
-            return one_of(symm_reduce_scatter, symm_reduce_scatter_may_wait)(comm, in, out, count,
-                                                                             type, op, stream);
-        case Collective::kAllGather:
-            return one_of(symm_all_gather, symm_all_gather_may_wait)(comm, in, out, count, type,
-                                                                     stream);
-        case Collective::kBroadcast:
-            return one_of(symm_broadcast, symm_broadcast_may_wait)(comm, in, out, count, type, root,
-                                                                   stream);
-        case Collective::kReduce:
-            return one_of(symm_reduce, symm_reduce_may_wait)(comm, in, out, count, type, op, root,
-                                                             stream);
-        case Collective::kAllReduce:
-            break;
-    }
-    return one_of(symm_all_reduce, symm_all_reduce_may_wait)(comm, in, out, count, type, op,
-                                                             stream);
-}
-
 /// A text that is never freed: reasons are read at the exit.
 const char* keep(std::string_view text) {
     return (new std::string(text))->c_str();
 }
 
 }  // namespace
-
-std::string CollectiveCall::name() const {
-    return fmt::format("nccl{}", row_of(collective).title);
-}
-
-const char* CollectiveCall::why_always_nccls() const {
-    return count == 0                         ? "no elements"
-           : type < 0 || type > SYMM_BFLOAT16 ? "elements of a type that symm.h lacks"
-           : op < 0 || op > SYMM_AVG          ? "an operation that the program made (PreMulSum)"
-                                              : nullptr;
-}
-
-std::size_t CollectiveCall::bytes(int ranks) const {
-    const auto parts = static_cast<std::size_t>(row_of(collective).has_parts() ? ranks : 1);
-    return count * size_of(static_cast<DataType>(type)) * parts;  // numbered as in nccl.h
-}
 
 Entry::Entry(const Place& place) : place_(place) {
     if (place.ranks == 1) {
@@ -194,9 +144,8 @@ std::shared_ptr<symm_comm> Entry::ours() {
 
 bool Entry::may_wait(const Work& work) {
     const std::lock_guard lock(mutex_);
-    return std::any_of(work.calls.begin(), work.calls.end(), [&](const CollectiveCall& call) {
-        return by_symm<true>(ours_.get(), call) != 0;
-    });
+    return std::any_of(work.calls.begin(), work.calls.end(),
+                       [&](const CollectiveCall& call) { return call.may_wait(ours_.get()); });
 }
 
 Result Entry::call(const Work& work) {
@@ -357,7 +306,7 @@ Result Entry::launch(symm_comm* comm, const CollectiveCall& call) {
         // Kernels that gave up have left no result, and those after them would not either.
         symm_result result = symm_comm_gave_up(comm);
         if (result == SYMM_SUCCESS) {
-            result = by_symm<false>(comm, call);
+            result = call.queue(comm);
         }
         if (result != SYMM_SUCCESS) {
             return failed(result_of(result), fmt::format("{} on rank {}: {}", call.name(),

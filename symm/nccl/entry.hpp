@@ -19,31 +19,12 @@
 #include <string>
 #include <vector>
 
-#include "labs/05_device_prims/reduction/collective.hpp"
 #include "symm/c/symm.h"
+#include "symm/nccl/collective_call.hpp"
 #include "symm/nccl/exchange.hpp"
 #include "symm/nccl/nccl.hpp"
 
 namespace symm::drop_in {
-
-/// The arguments of a collective, as in nccl.h.
-struct CollectiveCall {
-    Collective collective;
-    const void* in;
-    void* out;
-    std::size_t count;
-    int type;
-    int op;  ///< ncclSum where there is none.
-    int root;
-    CUstream stream;
-
-    /// `ncclAllReduce`.
-    std::string name() const;
-    /// Why this call is NCCL's by any communicator, or null. Looks only at what all ranks share.
-    const char* why_always_nccls() const;
-    /// Of the larger buffer, of a call that is ours.
-    std::size_t bytes(int ranks) const;
-};
 
 /// A call of ncclCommWindowRegister.
 struct Registration {

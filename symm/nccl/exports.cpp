@@ -55,27 +55,10 @@ Result queue_nccls(ncclComm* comm, CUstream stream, const Call& call) {
     });
 }
 
-Result make_nccls(const CollectiveCall& call, ncclComm* comm) {
-    const auto& [collective, in, out, count, type, op, root, stream] = call;
-    switch (collective) {
-        case Collective::kReduceScatter:
-            return nccl::queued::ReduceScatter(in, out, count, type, op, comm, stream);
-        case Collective::kAllGather:
-            return nccl::queued::AllGather(in, out, count, type, comm, stream);
-        case Collective::kBroadcast:
-            return nccl::queued::Broadcast(in, out, count, type, root, comm, stream);
-        case Collective::kReduce:
-            return nccl::queued::Reduce(in, out, count, type, op, root, comm, stream);
-        case Collective::kAllReduce:
-            break;
-    }
-    return nccl::AllReduce(in, out, count, type, op, comm, stream);
-}
-
 /// Counts a call that NCCL gets, and makes it.
 Result pass_on(const char* why, const CollectiveCall& call, ncclComm* comm) {
     count_passed(why);
-    return queue_nccls(comm, call.stream, [&] { return make_nccls(call, comm); });
+    return queue_nccls(comm, call.stream, [&] { return call.queue_nccls(comm); });
 }
 
 /// The first AllReduce lets a communicator's ranks attach.
@@ -121,7 +104,7 @@ Result make_call(const CollectiveCall& call, ncclComm* comm) {
 }
 
 Result call(const CollectiveCall& call, ncclComm* comm) {
-    return is_on() ? guarded([&] { return make_call(call, comm); }) : make_nccls(call, comm);
+    return is_on() ? guarded([&] { return make_call(call, comm); }) : call.queue_nccls(comm);
 }
 
 /// Ends the calls in flight.
