@@ -54,7 +54,8 @@ extern const std::size_t kMaxMessage;
 std::vector<std::byte> encode(const Message& message);
 
 /// The message in a packet. If the packet is not valid: nothing, and the reason in `why_not`.
-std::optional<Message> decode(std::span<const std::byte> packet, std::string& why_not);
+[[nodiscard]] std::optional<Message> decode(std::span<const std::byte> packet,
+                                            std::string& why_not);
 
 /// A text as payload, cut to 4,096 characters; a payload as text.
 std::vector<std::byte> as_payload(std::string_view text);

@@ -62,7 +62,7 @@ public:
     std::vector<std::vector<UniqueFd>> exchange(std::string_view name,
                                                 std::span<const UniqueFd> local,
                                                 Deadline deadline = Deadline::standard()) override;
-    std::optional<BootstrapError> async_error(std::string_view waiting_for) override;
+    [[nodiscard]] std::optional<BootstrapError> async_error(std::string_view waiting_for) override;
     void fail(std::string_view text) noexcept override;
     void abort() noexcept override;
 
@@ -75,7 +75,7 @@ private:
     /// `rank 2 (pid 123)`
     std::string name_of_rank(int rank) const;
     /// The error of every call in a child of fork(); nothing in the process of this rank.
-    std::optional<BootstrapError> forked() const;
+    [[nodiscard]] std::optional<BootstrapError> forked() const;
     /// This rank's own failure.
     BootstrapError failure(std::string_view text) const;
     /// Sends all ranks the error that has broken this bootstrap.
@@ -101,8 +101,8 @@ private:
 /// connect to it. All have to be in one network namespace, to which the name belongs. No other run
 /// may use the name. Another user can neither join nor pass for rank 0: both ends check the user of
 /// the other. Throws BootstrapError naming the missing ranks.
-std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
-                                      Deadline deadline = Deadline::standard());
+[[nodiscard]] std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
+                                                    Deadline deadline = Deadline::standard());
 
 /// How much longer than its own deadline a rank waits for the root to name the missing ranks.
 inline constexpr std::chrono::seconds kVerdictGrace{2};

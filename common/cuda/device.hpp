@@ -25,7 +25,7 @@ CUuuid device_uuid(int ordinal);
 
 /// Whether kernels of `device` can access memory of `owner`: its own, or a peer's
 /// (cuDeviceCanAccessPeer, which says no for a device and itself). Throws CudaError.
-bool can_access(int device, int owner);
+[[nodiscard]] bool can_access(int device, int owner);
 
 /// A reference to the primary context of a device.
 struct PrimaryContext {

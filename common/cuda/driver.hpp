@@ -26,13 +26,13 @@ void choose_driver(std::string_view name);
 
 /// Whether the driver in use is the emulated one; loads it. Throws std::runtime_error if
 /// "native" was asked for and fails.
-bool is_emulated();
+[[nodiscard]] bool is_emulated();
 
 /// One line for people: `driver: emulated (libcuda.so.1 cannot be loaded), 4 devices`.
 std::string describe_driver();
 
 /// The process that loaded the driver, if this one is a child that fork() has made of it since.
-std::optional<pid_t> driver_of_parent();
+[[nodiscard]] std::optional<pid_t> driver_of_parent();
 
 /// The table of the driver in use; loads it at the first call. In a child of fork() whose parent
 /// has loaded the real driver, every function of it answers CUDA_ERROR_NOT_INITIALIZED: there the

@@ -11,10 +11,10 @@
 namespace symm {
 
 /// Whether work queued on the stream is being captured. Throws CudaError.
-bool is_captured(CUstream stream);
+[[nodiscard]] bool is_captured(CUstream stream);
 /// Whether the stream's capture has met an error. No graph will come of it, so nothing that was
 /// queued since it began will run.
-bool is_capture_lost(CUstream stream) noexcept;
+[[nodiscard]] bool is_capture_lost(CUstream stream) noexcept;
 
 /// While it lives, the calling thread's driver calls neither break a capture that another thread
 /// began in mode global nor are refused because of it. For calls that wait or create something, and

@@ -42,7 +42,7 @@ public:
     void throw_if_gave_up() const;
 
     /// Whether throw_if_gave_up() would throw. Both need a current context after end_waits().
-    bool has_given_up() const;
+    [[nodiscard]] bool has_given_up() const;
 
     /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched
     /// later. From any thread. Does nothing in a child of fork(), whose parent's kernels they are.

@@ -24,7 +24,7 @@ public:
 
     CUstream get() const { return value_; }
     /// True once everything queued has run. Throws CudaError for work that failed.
-    bool finished() const;
+    [[nodiscard]] bool finished() const;
     /// Waits for everything queued. Throws CudaError for work that failed; if the deadline
     /// passes first, std::runtime_error that names `what`. In long waits `meanwhile` is called
     /// about a hundred times per second; an exception from it ends the wait.

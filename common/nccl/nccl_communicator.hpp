@@ -67,9 +67,10 @@ private:
 
 /// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not
 /// want NCCL gives its reason there beforehand. Collective.
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
+[[nodiscard]] std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
 
 /// A communicator of all ranks. Collective; `library` must outlive it.
-std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);
+[[nodiscard]] std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank,
+                                                             const NcclLibrary& library);
 
 }  // namespace symm

@@ -54,7 +54,7 @@ struct NcclLibrary {
 
     /// Loads NCCL: the file that SYMM_NCCL_LIB names; else libnccl.so.2 of LD_LIBRARY_PATH or the
     /// system; else nccl_of_python(). Null, with the reason, if there is none, or an older one.
-    static std::unique_ptr<NcclLibrary> load(std::string& why_not);
+    [[nodiscard]] static std::unique_ptr<NcclLibrary> load(std::string& why_not);
 
     /// Throws std::runtime_error with the call and NCCL's own text unless `result` is 0.
     void check(int result, const std::string& call) const;

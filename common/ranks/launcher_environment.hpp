@@ -28,6 +28,6 @@ struct Placement {
 
 /// The place that a launcher gives this process; nothing if none started it. Throws UsageError
 /// for numbers that make no sense, naming the variable, and for a run without a name.
-std::optional<Placement> placement_from_environment();
+[[nodiscard]] std::optional<Placement> placement_from_environment();
 
 }  // namespace symm

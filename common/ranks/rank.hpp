@@ -46,7 +46,7 @@ public:
     int process_of(int peer) const { return places_.at(static_cast<std::size_t>(peer)).process; }
     /// The ordinal that a rank's GPU has in this process; nothing if this process does not see
     /// it. Found by UUID: ordinals may differ between processes (CUDA_VISIBLE_DEVICES).
-    std::optional<int> device_of(int peer) const;
+    [[nodiscard]] std::optional<int> device_of(int peer) const;
     /// How many ranks of one process share a device, at most: their kernels have to be resident
     /// together.
     int most_on_a_device() const;

@@ -112,7 +112,7 @@ private:
         log::warn("{}", stuck.text);
         add(stuck);
         child.process.signal(SIGKILL);
-        child.process.wait(Deadline::after(kTimeToObey));
+        static_cast<void>(child.process.wait(Deadline::after(kTimeToObey)));  // killed
         return true;
     }
 

@@ -36,6 +36,6 @@ struct SpawnedRank {
 
 /// Which rank this process is, if spawn_ranks() started it; else nothing. From then on the process
 /// dies with its parent. Throws UsageError if its variables make no sense.
-std::optional<SpawnedRank> spawned_rank();
+[[nodiscard]] std::optional<SpawnedRank> spawned_rank();
 
 }  // namespace symm

@@ -19,7 +19,7 @@ class CreatorProcess {
 public:
     CreatorProcess();
     /// False in a child that fork() has made since. Costs no system call.
-    bool is_this_one() const { return forks_ == forks_so_far(); }
+    [[nodiscard]] bool is_this_one() const { return forks_ == forks_so_far(); }
     pid_t id() const { return id_; }
 
 private:

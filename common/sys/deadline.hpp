@@ -30,7 +30,7 @@ public:
     static std::chrono::nanoseconds standard_limit();
 
     Clock::time_point end() const { return end_; }
-    bool passed() const { return Clock::now() >= end_; }
+    [[nodiscard]] bool passed() const { return Clock::now() >= end_; }
     /// The time left, never negative.
     std::chrono::nanoseconds left() const {
         return std::max<std::chrono::nanoseconds>(end_ - Clock::now(), std::chrono::nanoseconds{0});

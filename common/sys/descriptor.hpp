@@ -14,7 +14,7 @@ public:
 
     int get() const { return value_; }
     /// A second descriptor of the same open file, close-on-exec. Throws std::system_error.
-    UniqueFd duplicate() const;
+    [[nodiscard]] UniqueFd duplicate() const;
 
     static int none() { return -1; }
     static void give_back(int fd);
@@ -23,6 +23,6 @@ public:
 /// The descriptor, by another number if it has that of a standard stream: a program may have closed
 /// these, and what it still writes to them, as we do our log, would go into this file. Empty, with
 /// errno set, if there is no other number, or if `fd` is empty.
-UniqueFd beside_standard_streams(UniqueFd fd) noexcept;
+[[nodiscard]] UniqueFd beside_standard_streams(UniqueFd fd) noexcept;
 
 }  // namespace symm

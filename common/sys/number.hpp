@@ -12,7 +12,7 @@ namespace symm {
 /// All of `text` as a decimal number (`010` is ten). Nothing if it is not a number from `least`
 /// to `most`.
 template <class T>
-std::optional<T> number_in(std::string_view text, T least, T most) {
+[[nodiscard]] std::optional<T> number_in(std::string_view text, T least, T most) {
     T value{};
     const char* const last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, value);

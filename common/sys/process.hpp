@@ -62,9 +62,9 @@ public:
     /// refuses it.
     int handle() const { return handle_.get(); }
     /// Waits for its end. Empty once the deadline has passed.
-    std::optional<ExitStatus> wait(Deadline deadline);
+    [[nodiscard]] std::optional<ExitStatus> wait(Deadline deadline);
     /// Whether a signal has stopped it (SIGSTOP, SIGTSTP, ...) and it has not gone on since.
-    bool is_stopped() const;
+    [[nodiscard]] bool is_stopped() const;
     /// Sends a signal, while it runs.
     void signal(int number) const;
 

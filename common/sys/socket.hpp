@@ -32,13 +32,13 @@ inline constexpr std::size_t kMaxPacketDescriptors = 253;
 
 /// Listens at a name of at most 107 characters. Throws std::system_error (EADDRINUSE) while another
 /// socket has it.
-UniqueFd listen_at(std::string_view name, int backlog);
+[[nodiscard]] UniqueFd listen_at(std::string_view name, int backlog);
 
 /// Connects, and retries while no socket listens at the name. Empty once the deadline has passed.
-UniqueFd connect_to(std::string_view name, Deadline deadline);
+[[nodiscard]] UniqueFd connect_to(std::string_view name, Deadline deadline);
 
 /// Accepts a connection; empty if there is none now. Does not wait.
-UniqueFd accept_now(const UniqueFd& listener);
+[[nodiscard]] UniqueFd accept_now(const UniqueFd& listener);
 
 /// Two connected sockets.
 std::pair<UniqueFd, UniqueFd> socket_pair();

@@ -192,7 +192,7 @@ TEST(Join, ARankThatIsLostMeanwhileIsNamed) {
 TEST(Join, AChildForkedMeanwhileDoesNotKeepTheName) {
     const std::string name = new_name();
     auto root = start_rank(0, 2, name, soon());
-    connect_to(name, patient());  // now it listens
+    static_cast<void>(connect_to(name, patient()));  // now it listens
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(60);

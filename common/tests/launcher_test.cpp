@@ -204,7 +204,7 @@ TEST(Launcher, NumbersThatMakeNoSenseAreNamed) {
                                                          {"0", "65"}, {"0", "many"}, {"1e3", "5"}};
     for (const auto& [rank, size] : pairs) {
         const Environment environment({{"RANK", rank}, {"WORLD_SIZE", size}});
-        EXPECT_THAT([] { placement_from_environment(); },
+        EXPECT_THAT([] { static_cast<void>(placement_from_environment()); },
                     ::testing::ThrowsMessage<UsageError>(HasSubstr("SYMM_LAUNCHER=none")))
             << rank << " of " << size;
     }
@@ -216,7 +216,7 @@ TEST(Launcher, SeveralHostsAreRefused) {
           {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "16"}, {"SLURM_STEP_NUM_NODES", "2"}}}) {
         const Environment environment(variables);
         EXPECT_THAT(
-            [] { placement_from_environment(); },
+            [] { static_cast<void>(placement_from_environment()); },
             ::testing::ThrowsMessage<UsageError>(AllOf(HasSubstr("16"), HasSubstr("one host"))));
     }
 }

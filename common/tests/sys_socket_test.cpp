@@ -184,11 +184,11 @@ TEST(Socket, KnowsThePeer) {
         EXPECT_EQ(peer.pid, ::getpid());
         EXPECT_EQ(peer.uid, ::geteuid());
     }
-    EXPECT_THROW(listen_at(name, 1), std::system_error);
+    EXPECT_THROW(static_cast<void>(listen_at(name, 1)), std::system_error);
     listener.reset();
     EXPECT_TRUE(listen_at(name, 1));  // the name is free once the socket is closed
-    EXPECT_THROW(listen_at("", 1), std::invalid_argument);
-    EXPECT_THROW(listen_at(std::string(108, 'n'), 1), std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(listen_at("", 1)), std::invalid_argument);
+    EXPECT_THROW(static_cast<void>(listen_at(std::string(108, 'n'), 1)), std::invalid_argument);
 }
 
 TEST(UniqueFd, ClosesOnceAndDuplicates) {
@@ -202,7 +202,7 @@ TEST(UniqueFd, ClosesOnceAndDuplicates) {
     third.reset();
     EXPECT_FALSE(is_open(number));
     EXPECT_TRUE(is_open(second.get()));
-    EXPECT_THROW(UniqueFd().duplicate(), std::system_error);
+    EXPECT_THROW(static_cast<void>(UniqueFd().duplicate()), std::system_error);
     const int released = second.release();
     EXPECT_FALSE(second);
     EXPECT_TRUE(is_open(released));

@@ -93,7 +93,7 @@ public:
     void deregister(ncclWindow_vidmem* window);
 
     /// Whether a call of ours has no result. From any thread.
-    bool has_failed();
+    [[nodiscard]] bool has_failed();
     /// Ends all waits. From any thread, before NCCL's own abort. Its calls are then NCCL's.
     void abort(const char* why);
     /// Ends the attachment, after the calls in flight, however long these take. Returns

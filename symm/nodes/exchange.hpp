@@ -120,9 +120,9 @@ private:
     /// The thread's work.
     void run();
     /// The next part; empty when this ends.
-    std::optional<Part> next_part();
+    [[nodiscard]] std::optional<Part> next_part();
     /// Whether the part's data is in its stage; false when this ends.
-    bool wait_for_copy(const Part& part);
+    [[nodiscard]] bool wait_for_copy(const Part& part);
     void exchange(const Part& part);
     /// Records whether the thread uses a stage. Returns false if this has failed.
     bool use_stage(bool uses);

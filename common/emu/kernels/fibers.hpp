@@ -29,7 +29,8 @@ void happens_after(void* address);
 /// Runs `body(argument, 0)` to `body(argument, count - 1)`, each in a fiber, until all have
 /// returned. A body must not throw. Returns false if there is no memory for the stacks; then none
 /// has run.
-bool run_in_turns(unsigned count, void (*body)(void* argument, unsigned number), void* argument);
+[[nodiscard]] bool run_in_turns(unsigned count, void (*body)(void* argument, unsigned number),
+                                void* argument);
 
 /// Called in a fiber: lets the others go on. Returns after their turns, or later.
 /// `idle`: it has found no work since its last call.

@@ -22,12 +22,12 @@
 namespace symm::emu {
 
 /// Whether kernels of `device` can reach memory of `owner`, by SYMM_EMU_P2P.
-bool can_reach(int device, int owner);
+[[nodiscard]] bool can_reach(int device, int owner);
 
 /// The owner of an address range that a copy reads or writes: a device or kHost; nothing for memory
 /// that the driver does not know, pageable host memory. Refuses a range that begins in memory of
 /// the driver, but is not all mapped and accessible. Takes the emulator's mutex.
-std::optional<int> find_owner(CUdeviceptr pointer, std::size_t size, bool write);
+[[nodiscard]] std::optional<int> find_owner(CUdeviceptr pointer, std::size_t size, bool write);
 
 /// Exists while a kernel or a copy runs, and protects the pages for it.
 class WorkScope {

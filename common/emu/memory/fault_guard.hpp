@@ -18,7 +18,7 @@ namespace symm::emu {
 struct Guard;
 
 /// Runs `work`, which must not throw. Returns the address of the access that faulted, if one did.
-std::optional<std::uintptr_t> run_guarded(const std::function<void()>& work);
+[[nodiscard]] std::optional<std::uintptr_t> run_guarded(const std::function<void()>& work);
 
 /// For fibers, which have a guard each: swaps `guard` and the calling thread's.
 void exchange_guard(Guard*& guard);

@@ -19,7 +19,7 @@ struct FileIdentity {
 FileIdentity identity_of(int fd);
 
 /// A memfd of `size` bytes, all zero. Refuses if the system cannot make it.
-UniqueFd new_memory_file(const char* name, std::size_t size);
+[[nodiscard]] UniqueFd new_memory_file(const char* name, std::size_t size);
 
 /// Refuses if the owner, a device or kHost, has less than `size` bytes left.
 void check_room(const Emulator& e, int owner, std::size_t size);

@@ -45,7 +45,7 @@ struct Capture {
 void submit(Stream& stream, std::function<void()> work);
 
 /// Whether work submitted to the stream would be captured.
-bool is_capturing(Stream& stream);
+[[nodiscard]] bool is_capturing(Stream& stream);
 
 /// If the stream captures, makes the capture invalid and refuses with
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
@@ -60,11 +60,11 @@ void refuse_while_capturing(const Context& context);
 void refuse_unsafe_call();
 
 /// Makes the record part of the stream's capture. Returns false if the stream does not capture.
-bool capture_record(Stream& stream, Event& event);
+[[nodiscard]] bool capture_record(Stream& stream, Event& event);
 
 /// Makes the wait part of the stream's capture, or lets the stream join the event's capture.
 /// Returns false if neither is in a capture.
-bool capture_wait(Stream& stream, CUstream handle, Event& event);
+[[nodiscard]] bool capture_wait(Stream& stream, CUstream handle, Event& event);
 
 /// For a stream that is destroyed: its capture can no longer be completed.
 void abandon_capture(Stream& stream);

@@ -41,7 +41,7 @@ public:
                               std::span<const int> devices);
 
     /// A file descriptor for another process. Throws CudaError or std::system_error.
-    UniqueFd share() const;
+    [[nodiscard]] UniqueFd share() const;
 
     /// Bytes, rounded up to granules of 2 MiB (cuMem) or to pages (POSIX).
     std::size_t size() const { return is_posix() ? file_.size() : mapping_.size(); }

@@ -18,6 +18,6 @@ namespace symm {
 
 /// `bytes` (not 0) of zeroed, page-locked memory, the same address on the host and on all devices.
 /// Throws CudaError.
-PinnedMemory pinned_calloc(std::size_t bytes);
+[[nodiscard]] PinnedMemory pinned_calloc(std::size_t bytes);
 
 }  // namespace symm

@@ -154,7 +154,7 @@ public:
 
     /// Whether call() may wait on the host until other ranks make it, too, or would refuse it, so
     /// that the next one waits. A thread that has several ranks then needs a thread for each.
-    bool may_wait(const Call& call, CUstream stream) const;
+    [[nodiscard]] bool may_wait(const Call& call, CUstream stream) const;
     /// Throws what call() would throw to refuse the call, and queues nothing. A call like any other
     /// for the ranks: all make it, and after a refusal the next one waits for them. `also` may
     /// throw what else speaks against it.
@@ -171,7 +171,8 @@ public:
                                      const std::function<void(CUdeviceptr)>& initialize);
     /// The place of these bytes in a window, by which each rank finds them; nothing if they lie in
     /// none.
-    std::optional<WindowPlace> find_window(CUdeviceptr pointer, std::size_t bytes) const {
+    [[nodiscard]] std::optional<WindowPlace> find_window(CUdeviceptr pointer,
+                                                         std::size_t bytes) const {
         return windows_.find(pointer, bytes);
     }
     /// How many blocks of a kernel a launch may have, if the current device keeps `resident()` of
@@ -222,7 +223,7 @@ public:
 
 private:
     /// Whether the last call was in this stream.
-    bool is_last_stream(CUstream stream) const;
+    [[nodiscard]] bool is_last_stream(CUstream stream) const;
     /// Throws std::invalid_argument if ranks share the stream, or if it cannot wait for the last
     /// call.
     void require_turn(CUstream stream) const;

@@ -54,7 +54,8 @@ struct WindowPlace {
     /// was found, is no longer that of the window. Costs two driver calls per segment.
     void require_same_memory(CUdeviceptr pointer, std::size_t bytes) const;
     /// Whether these bytes and those of a place in another window are the same memory.
-    bool overlaps(std::size_t bytes, const WindowPlace& other, std::size_t other_bytes) const;
+    [[nodiscard]] bool overlaps(std::size_t bytes, const WindowPlace& other,
+                                std::size_t other_bytes) const;
 };
 
 /// One rank's windows. All ranks add theirs together, and forget them in the same order.
@@ -69,7 +70,7 @@ public:
     /// The same on this rank alone. Returns the window, whose memory is still there.
     std::list<Window> take(CUdeviceptr local);
     /// The place of these bytes, if they lie in one window, by either of its addresses.
-    std::optional<WindowPlace> find(CUdeviceptr pointer, std::size_t bytes) const;
+    [[nodiscard]] std::optional<WindowPlace> find(CUdeviceptr pointer, std::size_t bytes) const;
 
 private:
     std::list<Window>::iterator at(CUdeviceptr local);

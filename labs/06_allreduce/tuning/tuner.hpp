@@ -61,7 +61,7 @@ struct Tuner {
     /// make the call, throws std::invalid_argument that names the alternatives.
     CallPlan plan(const Call& call, bool in_windows, Algorithm asked) const;
     /// Whether calls with buffers of up to `bytes` bytes, in windows, may take the algorithm.
-    bool may_take(const AlgorithmRow& row, std::size_t bytes) const;
+    [[nodiscard]] bool may_take(const AlgorithmRow& row, std::size_t bytes) const;
 };
 
 }  // namespace symm

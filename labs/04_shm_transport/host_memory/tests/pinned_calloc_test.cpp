@@ -77,11 +77,11 @@ TEST(ModeOfAThread, IsAsBeforePinnedCalloc) {
             EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
         };
         exchange();
-        pinned_calloc(64);
+        static_cast<void>(pinned_calloc(64));
         exchange();
         ASSERT_EQ(mode, before) << "after an allocation";
         exchange();
-        EXPECT_THROW(pinned_calloc((std::size_t{1} << 60) + 64), CudaError);
+        EXPECT_THROW(static_cast<void>(pinned_calloc((std::size_t{1} << 60) + 64)), CudaError);
         exchange();
         ASSERT_EQ(mode, before) << "after an allocation that failed";
     }
