@@ -65,7 +65,7 @@ PROTOCOLS = {
             "sentinel_one_half": "one half of a pack is not checked",
             "sentinel_not_cleared": "slots are not cleared"}),
         "sentinel/2x2": ("2 ranks of 2 threads", {})}),
-    "push": ("Two shots by sentinels", "two_shot_push.hpp", "06", {
+    "push": ("Two shots by sentinels", "push.hpp", "06", {
         "push/2x1/empty": ("2 ranks, one pack", {
             "push_not_cleared": "slots are not cleared",
             "push_one_half": "one half of a pack is not checked"}),
@@ -79,11 +79,11 @@ PROTOCOLS = {
         "two_shot/2x1": ("2 ranks", {"two_shot_no_barrier": "the barrier at the end is missing"}),
         "two_shot/2x2": ("2 ranks of 2 threads", {}),
         "two_shot/3x1": ("3 ranks", {})}),
-    "chunks": ("Two shots in chunks", "two_shot_chunks.hpp", "06_chunks", {
+    "chunks": ("Two shots in chunks", "chunks.hpp", "06_chunks", {
         "chunks/2x1": ("2 ranks", {"no_end": "the barrier at the end is missing",
                                    "not_counted": "steps are not counted"}),
         "chunks/3x1": ("3 ranks", {})}),
-    "copy": ("Two shots by the copy engine", "two_shot_copy.hpp", "06_copy", {
+    "copy": ("Two shots by the copy engine", "copy.hpp", "06_copy", {
         "copy/2x1": ("2 ranks", {"wait_relaxed": "the wait's acquire is missing"}),
         "reduce_scatter/copy/2x1": ("2 ranks, ReduceScatter", {
             "no_end": "the barrier at the end is missing"})}),

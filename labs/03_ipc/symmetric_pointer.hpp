@@ -31,4 +31,9 @@ struct SymmetricPointer {
     }
 };
 
+/// Where `peer` comes among the peers of `rank`: memory for each peer has ranks - 1 places.
+__host__ __device__ inline unsigned place_of(int peer, int rank) {
+    return static_cast<unsigned>(peer - (peer > rank ? 1 : 0));
+}
+
 }  // namespace symm

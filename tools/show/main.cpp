@@ -9,10 +9,10 @@
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/06_allreduce/algorithms/chunks/chunks.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
 #include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "tools/json_string.hpp"
 #include "tools/show/recorder.hpp"
 

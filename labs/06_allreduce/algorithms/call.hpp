@@ -67,6 +67,13 @@ struct KernelContext {
     simt::Timeout timeout;
     int rank;
     int ranks;
+
+    /// The peer `step` ranks after this one, cyclic: each rank begins with a different peer.
+    __host__ __device__ int peer(int step) const {
+        return rank + step < ranks ? rank + step : rank + step - ranks;
+    }
+    /// A bit for each peer.
+    __host__ __device__ unsigned peers() const { return ((1U << ranks) - 1) & ~(1U << rank); }
 };
 
 /// Parameters of a kernel, first what each kernel reads: parameters in one cache line more cost a

@@ -20,7 +20,7 @@
 
 namespace symm {
 
-class TwoShotCopy;
+class Copy;
 
 inline constexpr std::size_t kCacheLine = 128;
 
@@ -49,7 +49,7 @@ public:
     std::function<void()> throw_if_failed = [] {};
     /// Made by the first algorithms that need them.
     std::unique_ptr<SlotMemory> slots;
-    std::shared_ptr<TwoShotCopy> copy;
+    std::shared_ptr<Copy> copy;
 
 private:
     using Offsets =

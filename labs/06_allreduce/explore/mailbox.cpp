@@ -4,9 +4,9 @@
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/push/push.hpp"
 #include "labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
@@ -20,7 +20,7 @@ template <template <class, int> class Kernel, class T,
 void through_mailbox(Scene& scene, Calls calls) {
     constexpr int kMost = 5;
     constexpr bool kPackets = std::is_same_v<typename Kernel<T, kMost>::Format, Packets>;
-    constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, TwoShotPush<T, kMost>> ? 2 : 1;
+    constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, Push<T, kMost>> ? 2 : 1;
     struct Slots {
         simt::Pack16 pack[64];
     };
@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
     using Word = std::uint32_t;
     const auto one_shot = scenes_of(through_mailbox<OneShot, Word>);
     const auto sentinel = scenes_of(through_mailbox<Sentinel, float>);
-    const auto push = scenes_of(through_mailbox<TwoShotPush, float>);
+    const auto push = scenes_of(through_mailbox<Push, float>);
     const auto reduce_scatter =
         scenes_of(through_mailbox<ReduceScatterPackets, Word, Collective::kReduceScatter>);
     const auto all_gather =

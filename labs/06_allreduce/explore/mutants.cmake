@@ -54,7 +54,7 @@ symm_explored_mutant(06 sentinel_after_giving_up sentinel/2x1 "has given up, and
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 push_after_giving_up push/2x1 "has given up, and stores"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[if (!mailbox.gave_up()) {]] NEW [[{]])
 
 # Half of a packet, or of a pack, may arrive without the other.
@@ -76,14 +76,14 @@ symm_explored_mutant(06 sentinel_not_cleared sentinel/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
   OLD [[mailbox.clear(p, i);]] NEW "")
 symm_explored_mutant(06 push_not_cleared push/2x1 "instead of"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[mailbox.clear(peer(step), j, kScatter);]] NEW "")
 symm_explored_mutant(06 push_gather_not_cleared push/2x1 "instead of"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[mailbox.clear(p, j, kGather);]] NEW "")
 # Ranks with empty parts are not ordered: one clears a slot after the other has sent into it.
 symm_explored_mutant(06 push_no_fence push/3x1/mixed "no thread can go on"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[cuda::atomic_thread_fence(cuda::std::memory_order_acq_rel, cuda::thread_scope_system);]]
   NEW "")
 # A fast peer sends into slots that are cleared afterwards.
@@ -151,11 +151,11 @@ symm_explored_mutant(06_windows own_alignment two_shot/2x1/unaligned "not aligne
   OLD [[bits |= all[p].in | all[p].out;]]
   NEW [[bits |= all[rank].in | all[rank].out;]])
 symm_explored_mutant(06 push_sentinel_in_result push/2x1/ones "no thread can go on"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[without_sentinel(reduction.reduce<T>(pack, ranks))]]
   NEW [[reduction.reduce<T>(pack, ranks)]])
 # Five ranks: two have empty parts, although the others have two packs each.
 symm_explored_mutant(06 push_fence_of_one push/5x1/2p "no thread can go on"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[if (!cut.has(ranks - 2, 0)) {]]
   NEW [[if (cut.per_part == 1 && !cut.has(ranks - 2, 0)) {]])

@@ -63,13 +63,6 @@ struct MailboxParams : KernelContext, Mailbox, Call {
     /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
     /// rank (reduce_scatter_all_gather/packets.hpp).
     std::size_t stride = 0;
-
-    /// The peer `step` ranks after this one, cyclic: each rank begins with a different peer.
-    __host__ __device__ int peer(int step) const {
-        return rank + step < ranks ? rank + step : rank + step - ranks;
-    }
-    /// A bit for each peer.
-    __host__ __device__ unsigned peers() const { return ((1U << ranks) - 1) & ~(1U << rank); }
 };
 
 /// A thread's use of the mailbox in one launch, for at most kMost ranks. A bank may have several
@@ -197,10 +190,9 @@ template <class Format, int kMost, unsigned kRegions>
 __host__ __device__ inline simt::Pack16* MailboxSession<Format, kMost, kRegions>::slot(
     int receiver, int sender, std::size_t i, unsigned region) const {
     const unsigned bank = epoch_ % Mailbox::kBanks * kRegions + region;
-    const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
-    return call_.slots.of(receiver) +
-           ((bank * static_cast<unsigned>(call_.ranks - 1) + before) * call_.per_sender +
-            static_cast<unsigned>(i));
+    const unsigned place =
+        bank * static_cast<unsigned>(call_.ranks - 1) + place_of(sender, receiver);
+    return call_.slots.of(receiver) + (place * call_.per_sender + static_cast<unsigned>(i));
 }
 
 template <class Format, int kMost, unsigned kRegions>

@@ -3,7 +3,7 @@
 /// Scratch memory with a slot for each peer's part, which algorithms share, and how a rank tells
 /// its peers that it gave up waiting. Every call ends with a barrier, at which each rank arrives
 /// when it has read its slots: so at the start of a call they are free, unless a rank gave up in
-/// the barrier. README.md of two_shot_copy has the reasons.
+/// the barrier. copy/README.md has the reasons.
 ///
 /// | who                        | does                                                       | why |
 /// |----------------------------|------------------------------------------------------------|-----|
@@ -29,8 +29,7 @@ struct PeerSlots {
 
     /// The slot of rank `sender` in the memory of rank `receiver`.
     __host__ __device__ simt::Pack16* of(int receiver, int sender) const {
-        const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
-        return memory.of(receiver) + before * packs;
+        return memory.of(receiver) + place_of(sender, receiver) * packs;
     }
 };
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "common/cuda/launch.hpp"
+#include "labs/06_allreduce/algorithms/chunks/chunks.hpp"
 #include "labs/06_allreduce/algorithms/tests/trust.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
 
 namespace symm {
 namespace {
@@ -35,7 +35,7 @@ struct ChunksSide : ProtocolSide {
         r.bootstrap().barrier("ready");
     }
     void queue(std::size_t count) {
-        using Kernel = TwoShotChunks<float, 4>;
+        using Kernel = Chunks<float, 4>;
         const int me = rank.rank();
         const Buffers mine{reinterpret_cast<CUdeviceptr>(local->in),
                            reinterpret_cast<CUdeviceptr>(local->out)};
@@ -79,19 +79,19 @@ void expect_right_call_after_call() {
     });
 }
 
-TEST(TwoShotChunks, IsRightCallAfterCall) {
+TEST(Chunks, IsRightCallAfterCall) {
     expect_right_call_after_call<false>();
 }
-TEST(TwoShotChunks, IsRightWithoutWindows) {
+TEST(Chunks, IsRightWithoutWindows) {
     expect_right_call_after_call<true>();
 }
 
-TEST(TwoShotChunks, TellsPeersThatItGaveUp) {
+TEST(Chunks, TellsPeersThatItGaveUp) {
     testing::expect_peers_are_told<ChunksSide<2>>(kRanks);
 }
 
 // With one block: it fails only after it has passed the end, so no peer waits for it.
-TEST(TwoShotChunks, DoesNotTrustAResultBesideARankThatGaveUp) {
+TEST(Chunks, DoesNotTrustAResultBesideARankThatGaveUp) {
     testing::expect_no_trust_beside_a_rank_that_gave_up<ChunksSide<1>>(kRanks);
 }
 

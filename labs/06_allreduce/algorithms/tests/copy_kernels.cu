@@ -2,7 +2,7 @@
 // compiled often. The library's test uses the library's kernels.
 
 #include "common/cuda/launch.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 
 namespace symm {
 

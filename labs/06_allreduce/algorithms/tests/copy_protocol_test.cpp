@@ -16,13 +16,13 @@ struct CopySide : ProtocolSide {
 
     /// `count` elements, of each part if the ranks have parts.
     void queue(Collective collective, const float* in, float* out, std::size_t count) {
-        two_shot.queue(stream.get(), {2, 8},
-                       {{{Reduction(ReduceOp::kSum, 2), timeout.timeout(), rank.rank(), 2},
-                         {{DataType::kFloat, ReduceOp::kSum, collective},
-                          reinterpret_cast<CUdeviceptr>(in),
-                          reinterpret_cast<CUdeviceptr>(out),
-                          count}},
-                        {memory.member(&ProtocolMemory::barrier), rank.rank(), 2}});
+        copy.queue(stream.get(), {2, 8},
+                   {{{Reduction(ReduceOp::kSum, 2), timeout.timeout(), rank.rank(), 2},
+                     {{DataType::kFloat, ReduceOp::kSum, collective},
+                      reinterpret_cast<CUdeviceptr>(in),
+                      reinterpret_cast<CUdeviceptr>(out),
+                      count}},
+                    {memory.member(&ProtocolMemory::barrier), rank.rank(), 2}});
     }
     void queue(std::size_t count) { queue(Collective::kAllReduce, local->in, local->out, count); }
     /// Where a peer tells this rank that it gave up.
@@ -33,12 +33,12 @@ struct CopySide : ProtocolSide {
 
     SymmetricPointer<ProtocolMemory> memory = range.pointer<ProtocolMemory>();
     SlotMemory slots;
-    TwoShotCopy two_shot{memory.member(&ProtocolMemory::copy), slots};
+    Copy copy{memory.member(&ProtocolMemory::copy), slots};
 };
 
 // In rounds: slots of 64 bytes, of which an AllReduce uses 48, a pack for each piece. Across the
 // wrap of the counters.
-TEST(TwoShotCopy, IsRightCallAfterCall) {
+TEST(Copy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         CopySide side(rank, Deadline::standard_limit(), 64, 0xfffffff8U);
         for (unsigned call = 0; call < 10; ++call) {
@@ -53,7 +53,7 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
 
 // A ReduceScatter into this rank's part of the output, then an AllGather of the parts, in place.
 // The AllGather's first copies read what the ReduceScatter's last kernel has written.
-TEST(TwoShotCopy, IsRightInHalves) {
+TEST(Copy, IsRightInHalves) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         CopySide side(rank, Deadline::standard_limit(), 64);
         constexpr std::size_t kCount = 100;
@@ -69,11 +69,11 @@ TEST(TwoShotCopy, IsRightInHalves) {
 }
 
 // Copies run even after a wait that gave up, so peers must be notified.
-TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
+TEST(Copy, TellsPeersThatItGaveUp) {
     testing::expect_peers_are_told<CopySide>(2);
 }
 
-TEST(TwoShotCopy, DoesNotTrustAResultBesideARankThatGaveUp) {
+TEST(Copy, DoesNotTrustAResultBesideARankThatGaveUp) {
     testing::expect_no_trust_beside_a_rank_that_gave_up<CopySide>(2);
 }
 

@@ -2,9 +2,9 @@
 
 #include "common/cuda/launch.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/push/push.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 
 namespace symm {
 namespace {
@@ -98,9 +98,9 @@ void launch_protocol_sentinel(CUstream stream, SymmetricPointer<ProtocolMemory> 
 void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                           std::size_t count, const simt::Timeout& timeout) {
     launch(stream, 2, 4,
-           TwoShotPush<float, 4>{scratch_call(memory, memory.first->push_banks[0][0][0],
-                                              &memory.of(rank)->push, rank,
-                                              ProtocolMemory::kPushRanks, count, timeout)});
+           Push<float, 4>{scratch_call(memory, memory.first->push_banks[0][0][0],
+                                       &memory.of(rank)->push, rank, ProtocolMemory::kPushRanks,
+                                       count, timeout)});
 }
 
 void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,

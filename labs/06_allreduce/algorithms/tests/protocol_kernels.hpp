@@ -20,9 +20,9 @@
 #include "common/simt/waiter.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/barrier.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 #include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
 

@@ -210,7 +210,7 @@ TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
 }
 
 // Across the wrap of the epoch. Each rank has a part of up to two packs per thread.
-TEST(TwoShotPush, IsRightCallAfterCall) {
+TEST(Push, IsRightCallAfterCall) {
     call_on_ranks(
         ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
         [](unsigned call) { return 9 + call * 7 % (12 * ProtocolMemory::kPackets - 8); },
@@ -219,27 +219,27 @@ TEST(TwoShotPush, IsRightCallAfterCall) {
 
 // Ranks without a part of a call exchange no data, and still must not overtake each other. Every
 // fifth call has parts for all.
-TEST(TwoShotPush, IsRightWherePartsAreEmpty) {
+TEST(Push, IsRightWherePartsAreEmpty) {
     call_on_ranks(
         ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
         [](unsigned call) { return call % 5 == 4 ? 100 + call % 64 : 1 + call * 3 % 8; },
         0xffffff80U);
 }
 
-TEST(TwoShotPush, EndsWhereTheInputHasTheSentinelsBits) {
+TEST(Push, EndsWhereTheInputHasTheSentinelsBits) {
     expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push,
                 [](int, unsigned) { return kNan; });
 }
 
 // No input has the sentinel's bits: of every two elements, rank 0 has one NaN and rank 1 the other.
 // A host adds 1 to a NaN without changing its bits. (A GPU's sums have different bits.)
-TEST(TwoShotPush, EndsWhereAResultHasTheSentinelsBits) {
+TEST(Push, EndsWhereAResultHasTheSentinelsBits) {
     expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push, [](int rank, unsigned i) {
         return static_cast<int>(i % 2) == rank ? kNan : std::bit_cast<std::uint32_t>(1.0F);
     });
 }
 
-TEST(TwoShotPush, SendsNothingBehindAKernelThatGaveUp) {
+TEST(Push, SendsNothingBehindAKernelThatGaveUp) {
     expect_one_call_sent(ProtocolMemory::kPushRanks, &launch_protocol_push, 12,
                          offsetof(ProtocolMemory, push_banks[1]), {12, 15, 18, 21});
 }

@@ -2,7 +2,7 @@
 /// \file
 /// Turns: at any time each rank sends to one peer, and each rank receives from one peer. In turn t
 /// rank r sends to rank (r + s) mod n, where s = t mod (n - 1) + 1. Turns order no data: one that
-/// begins too early is slower, not wrong. README.md of two_shot_chunks has the reasons.
+/// begins too early is slower, not wrong. chunks/README.md has the reasons.
 ///
 /// | who                                            | does                              | to what             | order   | why |
 /// |------------------------------------------------|-----------------------------------|---------------------|---------|-----|

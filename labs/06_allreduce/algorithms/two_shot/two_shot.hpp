@@ -86,7 +86,7 @@ struct TwoShot : TwoShotParams {
         for (int p = 0; p < kMost; ++p) {
             const int from = source != kEvery ? source : p < ranks ? p : rank;
             // In this rank's order, so that not all ranks write to the same one at once.
-            const int to = target != kEvery ? target : p < ranks ? (rank + p) % ranks : rank;
+            const int to = target != kEvery ? target : p < ranks ? peer(p) : rank;
             reducer.source[p] = reinterpret_cast<const Pack*>(all[from].in + begin * sizeof(Pack));
             reducer.target[p] = reinterpret_cast<Pack*>(all[to].out + begin * sizeof(Pack));
         }

@@ -6,7 +6,7 @@
 
 #include "common/cuda/device_memory.hpp"
 #include "common/tests/variable_in_force.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {

@@ -9,7 +9,7 @@
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {

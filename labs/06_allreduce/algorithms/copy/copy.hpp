@@ -197,10 +197,10 @@ struct CopyCall : KernelParams {
 };
 
 /// A rank's side: the streams of its copies.
-class TwoShotCopy {
+class Copy {
 public:
     /// Uses the slots. All must outlive it.
-    TwoShotCopy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots);
+    Copy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots);
 
     /// Throws std::invalid_argument if a call on the stream would not be captured, but an earlier
     /// one is being captured.

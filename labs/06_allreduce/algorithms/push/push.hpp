@@ -27,7 +27,7 @@ __host__ __device__ inline unsigned packs_per_part(unsigned packs, int ranks) {
 /// The kernel, for at most kMost ranks: room for their packs in registers. Banks have two regions,
 /// scatter and gather.
 template <class T, int kMost>
-struct TwoShotPush : MailboxParams {
+struct Push : MailboxParams {
     using Format = SentinelPacks;
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
 

@@ -1,11 +1,11 @@
 #include "labs/06_allreduce/algorithms/mailbox/mailbox_launch.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
+#include "labs/06_allreduce/algorithms/push/push.hpp"
 
 namespace symm {
 namespace {
 
 constexpr auto kKernel = []<class T, int kMost>(const MailboxParams& call) {
-    return TwoShotPush<T, kMost>{call};
+    return Push<T, kMost>{call};
 };
 
 /// Whole cache lines for each sender.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
+#include "labs/06_allreduce/algorithms/chunks/chunks.hpp"
 #include "labs/06_allreduce/explore/windows.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
@@ -66,7 +66,7 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
                           0,
                           chunk,
                           unpacks};
-        using Kernel = TwoShotChunks<float, kMost>;
+        using Kernel = Chunks<float, kMost>;
         launch_calls<float>(
             scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
             [=](const ThreadBlock& block, std::size_t count) {

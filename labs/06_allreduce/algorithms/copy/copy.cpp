@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 
 #include <algorithm>
 #include <stdexcept>
@@ -33,10 +33,10 @@ CUdeviceptr address_of(const void* pointer) {
 
 }  // namespace
 
-TwoShotCopy::TwoShotCopy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots)
+Copy::Copy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots)
     : memory_(memory), trust_(slots.trust()), inputs_{slots.inputs()}, sums_{slots.sums()} {}
 
-void TwoShotCopy::require_turn(CUstream stream) const {
+void Copy::require_turn(CUstream stream) const {
     const bool captured = is_captured(inputs_.stream.get()) || is_captured(sums_.stream.get());
     if (captured && !is_captured(stream)) {
         throw std::invalid_argument(
@@ -45,7 +45,7 @@ void TwoShotCopy::require_turn(CUstream stream) const {
     }
 }
 
-void TwoShotCopy::queue(CUstream stream, LaunchShape shape, const CopyCall& call) {
+void Copy::queue(CUstream stream, LaunchShape shape, const CopyCall& call) {
     const std::size_t bytes = call.bytes();
     const std::size_t slot = inputs_.slots.packs * kPack;
     // The last part of an AllReduce may be longer than the others, by less than a pack.
@@ -58,8 +58,8 @@ void TwoShotCopy::queue(CUstream stream, LaunchShape shape, const CopyCall& call
     }
 }
 
-void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, const CopyCall& call,
-                              std::size_t first, std::size_t bytes) {
+void Copy::queue_round(CUstream stream, LaunchShape shape, const CopyCall& call, std::size_t first,
+                       std::size_t bytes) {
     const int rank = call.rank;
     const int ranks = call.ranks;
     const bool reduces = call.collective != Collective::kAllGather;
@@ -108,8 +108,8 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, const CopyCall
     }
 }
 
-TwoShotCopy::Parts TwoShotCopy::parts_of(const CopyCall& call, CUdeviceptr buffer, bool has_all,
-                                         std::size_t first, std::size_t bytes) const {
+Copy::Parts Copy::parts_of(const CopyCall& call, CUdeviceptr buffer, bool has_all,
+                           std::size_t first, std::size_t bytes) const {
     const auto n = static_cast<std::size_t>(call.ranks);
     Parts parts{};
     for (std::size_t p = 0; p < n; ++p) {
@@ -126,7 +126,7 @@ TwoShotCopy::Parts TwoShotCopy::parts_of(const CopyCall& call, CUdeviceptr buffe
     return parts;
 }
 
-void TwoShotCopy::send(const Trip& trip, int k, int to, const BufferPart& part) const {
+void Copy::send(const Trip& trip, int k, int to, const BufferPart& part) const {
     const Pieces pieces = Pieces::of(trust_.ranks);
     const BufferPart piece = pieces.of_part(part, k);
     copy(trip.stream.get(),

@@ -45,7 +45,7 @@ struct ChunksParams : TwoShotParams {
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
 template <class T, int kMost>
-struct TwoShotChunks : ChunksParams {
+struct Chunks : ChunksParams {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
     static constexpr unsigned kMaxThreads = kMostThreads;
     static constexpr unsigned kSharedBytes = kMost * sizeof(Buffers);
@@ -129,7 +129,7 @@ private:
     class Pass {
     public:
         /// `packs`: of the buffer if it is cut into parts, else of each part.
-        __host__ __device__ Pass(const TwoShotChunks& call, const simt::ThreadBlock& block,
+        __host__ __device__ Pass(const Chunks& call, const simt::ThreadBlock& block,
                                  const Buffers* all, std::size_t packs, const Before& before,
                                  bool in_turns)
             : call_(call),
@@ -249,7 +249,7 @@ private:
                 return false;
             }
             for (int s = 1; s < call_.ranks; ++s) {
-                const int p = (call_.rank + s) % call_.ranks;
+                const int p = call_.peer(s);
                 copy(at, p, slot(call_.sums, call_.rank, p), output(p));
             }
             return true;
@@ -365,7 +365,7 @@ private:
                                            before_.in_slot);
         }
 
-        const TwoShotChunks& call_;
+        const Chunks& call_;
         simt::ThreadBlock block_;
         const Buffers* all_;
         Before before_;

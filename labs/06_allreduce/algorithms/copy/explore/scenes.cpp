@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 #include "labs/06_allreduce/explore/windows.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
@@ -18,7 +18,7 @@ void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
     explore::await(is_set, nullptr);
 }
 
-/// Calls by the copy engine, as TwoShotCopy queues them. After the ranks, others stand for their
+/// Calls by the copy engine, as Copy queues them. After the ranks, others stand for their
 /// streams that push inputs, and for those that send sums. Parts of 12 elements: with three pieces,
 /// a pack for each.
 void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Collective collective,

@@ -1,6 +1,6 @@
+#include "labs/06_allreduce/algorithms/copy/copy.hpp"
 #include "labs/06_allreduce/algorithms/dispatch.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
 
@@ -30,8 +30,7 @@ unsigned any_number(DataType, int, unsigned) {
 void prepare(Workspace& workspace) {
     workspace.make_slots();
     workspace.copy = workspace.rank.bootstrap().together("streams of copies", [&] {
-        return std::make_shared<TwoShotCopy>(workspace.at<CopyMemory>(Algorithm::kCopy),
-                                             *workspace.slots);
+        return std::make_shared<Copy>(workspace.at<CopyMemory>(Algorithm::kCopy), *workspace.slots);
     });
 }
 

@@ -1,13 +1,13 @@
 #include "common/cuda/driver.hpp"
+#include "labs/06_allreduce/algorithms/chunks/chunks.hpp"
 #include "labs/06_allreduce/algorithms/dispatch.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot_launch.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
 
 namespace symm {
 namespace {
 
 constexpr auto kKernel = []<class T, int kMost>(const ChunksParams& call) {
-    return TwoShotChunks<T, kMost>{call};
+    return Chunks<T, kMost>{call};
 };
 
 /// Packs in a chunk. The same on all ranks, even if their blocks have different numbers of threads.
