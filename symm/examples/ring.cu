@@ -44,6 +44,9 @@ private:
     __host__ __device__ bool go_round(symm::MailboxSession<symm::Packets, kMost>& mailbox,
                                       std::size_t j, std::size_t per_part) const {
         Pack sum = load(rank, j, per_part);
+        if (ranks == 1) {
+            store(0, j, per_part, sum);
+        }
         for (int s = 0; s < 2 * (ranks - 1); ++s) {
             const std::size_t slot = static_cast<std::size_t>(s) * per_part + j;
             const int before = peer(ranks - 1);

@@ -65,7 +65,7 @@ void explore_calls(Scene& scene, const Calls& calls, const AlgorithmTraits& trai
 
 }  // namespace detail
 
-/// Explores the kernel's calls by two and three ranks: explore_main() with these scenes.
+/// Explores the kernel's calls by one to three ranks: explore_main() with these scenes.
 template <template <class, int> class Kernel>
 int explore_algorithm(int argc, char** argv, const AlgorithmTraits& traits) {
     const auto of = [&](const char* variant, const Calls& calls) {
@@ -79,7 +79,7 @@ int explore_algorithm(int argc, char** argv, const AlgorithmTraits& traits) {
     };
     return explore::explore_main(
         argc, argv,
-        {of("2x1", {{2}, {8, 8, 8}}), of("2x1/one", {{2}, {1, 2, 1}}),
+        {of("1x1", {{1}, {8, 3}}), of("2x1", {{2}, {8, 8, 8}}), of("2x1/one", {{2}, {1, 2, 1}}),
          of("2x1/odd", {{2}, {9, 5, 9}}), of("2x1/mixed", {{2}, {4, 16, 4, 8, 16}}),
          of("2x1/in_place", {{2}, {8, 4, 8}, {.in_place = true}}),
          of("2x1/wrap", {{2}, {8, 8, 8, 8}, {.epoch = 0xfffffffd}}), of("2x2", {{2, 2}, {8, 8}}),
