@@ -111,7 +111,8 @@ TABLE = {
         Command("play", "[ID...]", "check the course itself: every stub, wrong answer and solution",
                 "play:main", ("an exercise (05.2), a lab (05), or bad: answers that hang, crash "
                 "...; else all",), {"--others": "also each rule on the answers of all other rules "
-                                    "of its exercise"}, "checks"),
+                                    "of its exercise", "--backwards": "the last exercise first"},
+                "checks"),
         Command("commands", "", "write the compile commands of all files for editors, as `start` "
                 "does", "builds:commands"),
         Command("release", "VERSION [DATE]", "check that all files have this version, and tag it "
