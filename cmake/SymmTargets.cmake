@@ -163,14 +163,15 @@ function(symm_test name)
 endfunction()
 
 # symm_exercise(NAME SOURCES file... [LINK target...]): a test program of the course, named in
-# exercises.toml: as small as possible, so that it builds quickly after an edit.
+# exercises.toml: as small as possible, so that it builds quickly after an edit. Its main() tells
+# `./lab check` the results.
 function(symm_exercise name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   if(SYMM_COURSE)
     add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
     symm_kernels(${name})
     target_link_libraries(${name} PRIVATE
-      symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
+      symm_options ${arg_LINK} symm_exercise_main GTest::gtest CUDA::cudart_static)
     symm_quick_to_build(${name})
     symm_use_precompiled(${name} symm_precompiled_test)
   endif()

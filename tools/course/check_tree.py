@@ -40,6 +40,13 @@ def is_started(exercise: Exercise) -> bool:
     return bool(exercise.file) and original(exercise).exists()
 
 
+def solution_of(exercise: Exercise) -> str:
+    """The author's code: what `start` has taken out, or what is in the file."""
+    if is_started(exercise):
+        return exercises.read(original(exercise))
+    return exercises.split(exercise, exercises.read(exercise.path))[1]
+
+
 def has_answer(exercise: Exercise) -> bool:
     """Whether the exercise's file has an answer of the learner's. `start` puts a stub in the place
     of each open exercise of a lab, so most of them are started, and have none."""

@@ -1,10 +1,11 @@
-"""Answers that break more than a test: each must get a clear verdict soon, and leave nothing
-behind. `./lab play bad` tries them."""
+"""Answers that break more than a test, and answers that cheat: each must get a clear verdict soon,
+and leave nothing behind. `./lab play bad` tries them."""
 
 import dataclasses
 import re
 import subprocess
 
+import check_tree
 import exercises
 import verdict
 
@@ -19,12 +20,30 @@ BAD_ANSWERS = [
     ("endless output", "    while (true) {\n        puts(\"again and again\");\n    }\n",
      "printed more than 16 MiB"),
     ("an endless wait", "    pause();\n", "did not end within"),
-    ("an early exit", "    std::_Exit(0);\n", "ended before its tests did"),
     ("a leak", "    CUdeviceptr lost = 0;\n    (void)cuMemAlloc(&lost, 100);\n",
      "is never released"),
     ("a process that stays", "    if (fork() == 0) {\n        pause();\n    }\n"
      "    std::_Exit(1);\n", "ended with status 1"),
     ("an exception", "    throw 1;\n", r"the test \S+ fails"),
+]
+
+# Before a planted fault, or before the solution of 01.5.
+CHEATS = [
+    ("an early exit", "01.5", "    std::_Exit(0);\n", r"ended before its tests did.* 2 of 11"),
+    ("an exit before the tests", "B.7", "static const int early = [] {\n    std::_Exit(0);\n"
+     "    return 0;\n}();\n", "ended before its tests did.*none has begun"),
+    ("an exit with success", "B.8", "    static const int late = std::atexit([] { std::_Exit(0); "
+     "});\n", "A chunk begins at a wrong byte"),
+    ("an exit with success, explored", "B.5", "    static const int late = std::atexit([] { "
+     "std::_Exit(0); });\n", "A rank waits for data"),
+    ("a forged report", "01.5", """\
+    for (int file = 3; file < 64; ++file) {
+        (void)!::write(file, "right Growable.Grows\\n", 21);
+    }
+    std::_Exit(0);
+""", "Something other than the tests"),
+    ("a second process", "01.5", "    if (fork() == 0) {\n        return;\n    }\n"
+     "    std::_Exit(0);\n", r"ended before its tests did.* 2 of 11"),
 ]
 
 
@@ -47,4 +66,18 @@ def try_all(course: list) -> list:
             faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")
         if processes_of(exercise.target):
             faults.append(f"{name}: a process is left")
+    return faults + try_cheats(course)
+
+
+def try_cheats(course: list) -> list:
+    """Returns the faults, one for each cheat that passes, or whose story is not true."""
+    faults = []
+    for name, number, code, expected in CHEATS:
+        exercise = next(e for e in course if e.id == number)
+        solution = check_tree.solution_of(exercise)
+        answer = code + (exercises.stub_of(exercise, solution) if exercise.stub else solution)
+        found = verdict.judge(course, exercise, answer)
+        print(f"== {name}: {found.say} ({found.seconds:.0f} s)", flush=True)
+        if found.passed or not re.search(expected, found.say):
+            faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")
     return faults

@@ -2,7 +2,6 @@
 
 import ctypes
 import functools
-import json
 import os
 import re
 import resource
@@ -17,6 +16,7 @@ from pathlib import Path
 import exercises
 import ninja
 import check_tree
+import results
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 
 BUILD = ROOT / "build" / "course"
@@ -49,24 +49,33 @@ class Ended:
     status: int  # as subprocess reports it: negative for a signal
     output: str
     stopped: str = ""  # why it was stopped, if it was
-    tests: dict = field(default_factory=dict)  # GoogleTest's report: whether each test failed
-    rows: list = field(default_factory=list)  # the explorer's report: what it has explored
+    told: results.Told = field(default_factory=results.Told)  # what the check believes
+
+    @property
+    def rows(self) -> list:
+        """What the explorer has explored."""
+        return self.told.described
+
+    @property
+    def is_right(self) -> bool:
+        return self.status == 0 and not self.stopped and self.told.is_right()
 
 
 def run(command: list, limit: float, environment: dict | None = None) -> Ended:
     """Runs a command for at most `limit` seconds. Nothing that it started is left behind."""
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, results.Results() as told:
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT,
-                                   env={**os.environ, **(environment or {})},
-                                   start_new_session=True, preexec_fn=without_core_file)
+                                   env={**os.environ, **(environment or {}), **told.environment},
+                                   pass_fds=[told.descriptor], start_new_session=True,
+                                   preexec_fn=without_core_file)
         stopped = ""
         end = time.monotonic() + limit
         try:
             while process.poll() is None and not stopped:
                 if time.monotonic() > end:
                     stopped = f"It did not end within {limit} s, so it was stopped"
-                elif os.fstat(output.fileno()).st_size > OUTPUT_LIMIT:
+                elif told.is_too_long() or os.fstat(output.fileno()).st_size > OUTPUT_LIMIT:
                     stopped = "It printed more than 16 MiB, so it was stopped"
                 time.sleep(0.02)
         finally:
@@ -78,7 +87,8 @@ def run(command: list, limit: float, environment: dict | None = None) -> Ended:
         ninja.require_space(tempfile.gettempdir())  # or some of the output may be missing
         output.seek(0)
         text = output.read(OUTPUT_LIMIT).decode(errors="replace")
-        return Ended(process.returncode, text.replace(f"{check_tree.TREE}/", ""), stopped)
+        return Ended(process.returncode, text.replace(f"{check_tree.TREE}/", ""), stopped,
+                     told.told())
 
 
 def without_core_file():
@@ -191,18 +201,16 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
     if verdict is not None:
         return verdict
     doing(f"{exercise.id}: exploring {' and '.join(protocols)} in every execution")
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "rows.json"
-        ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={COUNTEREXAMPLE_LINES}",
-                     f"--seconds={EXPLORED_FOR}", f"--json={report}"], exercise.seconds)
-        if report.exists():  # a line for each row; one that was stopped may have written half of it
-            ended.rows = [json.loads(row) for row in report.read_text().split("\n")[:-1]]
-    if ended.status == 0 and not ended.stopped:
-        number = sum(row["executions"] for row in ended.rows)
-        which = "All" if all(row["exhausted"] for row in ended.rows) else "The first"
-        return Verdict(True, f" {which} {number} executions of {' and '.join(protocols)} "
-                             "are right.")
-    return explain(exercise, ended, answer)
+    ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={COUNTEREXAMPLE_LINES}",
+                 f"--seconds={EXPLORED_FOR}"], exercise.seconds)
+    if not ended.is_right:
+        return explain(exercise, ended, answer)
+    number = sum(row["executions"] for row in ended.rows)
+    names = " and ".join(protocols)
+    if number == 1:
+        return Verdict(True, f" The only execution of {names} is right.")
+    which = "All" if all(row["exhausted"] for row in ended.rows) else "The first"
+    return Verdict(True, f" {which} {number} executions of {names} are right.")
 
 
 def test(exercise: Exercise, answer: str) -> Verdict:
@@ -221,22 +229,12 @@ def test(exercise: Exercise, answer: str) -> Verdict:
 
 def test_once(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of one run of the tests."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "tests.json"
-        ended = run([str(program_of(exercise)), f"--gtest_filter={exercise.filter}",
-                     "--gtest_brief=1", f"--gtest_output=json:{report}"], exercise.seconds,
-                    environment_of(exercise))
-        if report.exists():  # as it does if the program has ended by itself, after its tests
-            ended.tests = {f"{suite['name']}.{test['name']}": "failures" in test
-                           for suite in json.loads(report.read_text())["testsuites"]
-                           for test in suite["testsuite"] if test["status"] == "RUN"}
-    if ended.status == 0 and not ended.stopped:
-        if not ended.tests:
-            return Verdict(False, "It ended before its tests did, though without an error.",
-                           ended.output, raw=ended.output)
-        number = f"{len(ended.tests)} test{'s' if len(ended.tests) > 1 else ''}"
-        return Verdict(True, f"Right: {number}, under ThreadSanitizer.", raw=ended.output)
-    return explain(exercise, ended, answer)
+    ended = run([str(program_of(exercise)), f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
+                exercise.seconds, environment_of(exercise))
+    if not ended.is_right:
+        return explain(exercise, ended, answer)
+    number = f"{len(ended.told.right)} test{'s' if len(ended.told.right) > 1 else ''}"
+    return Verdict(True, f"Right: {number}, under ThreadSanitizer.", raw=ended.output)
 
 
 def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
@@ -350,6 +348,8 @@ def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
     if missing:
         return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.",
                        raw=output)
+    if ended.status == 0 and not ended.stopped and not ended.told.wrong():
+        return Verdict(False, ended.told.why_incomplete(), output, raw=output)
     failed = next((row for row in ended.rows if row["failed"]), {})
     for wrong in exercise.wrong:
         if wrong.shows and not wrong.is_waste and fits(wrong, output, answer):
@@ -394,10 +394,8 @@ def in_general(ended: Ended) -> str:
             and "thrown in the test body" not in ended.output):
         return ("Something that was acquired is never released: memory, addresses, a mapping or a "
                 "handle. The tests count what is left.")
-    failed = [name for name, has_failed in ended.tests.items() if has_failed] or re.findall(
-        r"\[  FAILED  \] ([\w./]+)", ended.output)  # of a program that crashed in a later test
-    if failed:
-        return f"It compiles and ends, but the test {failed[0]} fails:"
+    if ended.told.wrong():
+        return f"It compiles and ends, but the test {ended.told.wrong()[0]} fails:"
     if "terminate called after throwing" in ended.output:
         return ("An exception left a function that must not throw, such as a destructor. The lines "
                 "below have its text, or the call that failed:")

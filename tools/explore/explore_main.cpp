@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "common/cli/cli.hpp"
+#include "common/course/results.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
 #include "common/sys/print.hpp"
@@ -86,6 +87,10 @@ bool agree(const Protocol& protocol, const ProgramOptions& program) {
     return failed == nullptr && same;
 }
 
+std::string search_name(const Protocol& protocol, bool may_give_up) {
+    return fmt::format("{} {}", protocol.name, may_give_up ? "give up" : "end");
+}
+
 /// Prints a protocol's row of the table, and a counterexample. Returns whether it is right.
 bool is_right(const Protocol& protocol, const ProgramOptions& program) {
     const bool may_give_up = program.search.may_give_up;
@@ -104,10 +109,11 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
                       report.failed      ? "WRONG"
                       : report.exhausted ? "exhausted"
                                          : report.why));
+    const std::string json = as_json(report, protocol.name, may_give_up, program.lines);
+    course::describe(json);
+    course::tell(search_name(protocol, may_give_up), !report.failed);
     for (const std::string& file : {program.json, program.record}) {
-        if (!file.empty() &&
-            !(std::ofstream(file, std::ios::app)
-              << as_json(report, protocol.name, may_give_up, program.lines) << std::endl)) {
+        if (!file.empty() && !(std::ofstream(file, std::ios::app) << json << std::endl)) {
             throw std::runtime_error(fmt::format("cannot write to {}", file));
         }
     }
@@ -183,18 +189,22 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
                                         fmt::join(kSearches, " "), "different")
                           : fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits",
                                         "threads", "executions", "seconds"));
-    bool right = true;
+    std::vector<std::pair<Protocol, bool>> searches;  // and whether waits may give up
     for (const Protocol& protocol : chosen) {
-        for (const bool may_give_up : {false, true}) {
-            program.search.may_give_up = may_give_up;
-            if (may_give_up && !protocol.may_give_up) {
-                continue;
-            }
-            right =
-                (program.compare ? agree(protocol, program) : is_right(protocol, program)) && right;
-            if (!right && !program.go_on) {
-                return kExitFailed;
-            }
+        searches.emplace_back(protocol, false);
+        if (protocol.may_give_up) {
+            searches.emplace_back(protocol, true);
+        }
+    }
+    for (const auto& [protocol, may_give_up] : searches) {
+        course::announce(search_name(protocol, may_give_up));
+    }
+    bool right = true;
+    for (const auto& [protocol, may_give_up] : searches) {
+        program.search.may_give_up = may_give_up;
+        right = (program.compare ? agree(protocol, program) : is_right(protocol, program)) && right;
+        if (!right && !program.go_on) {
+            return kExitFailed;
         }
     }
     return right ? kExitRight : kExitFailed;
