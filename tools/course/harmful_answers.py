@@ -4,9 +4,11 @@ and leave nothing behind. `./lab play bad` tries them."""
 import dataclasses
 import re
 import subprocess
+from unittest import mock
 
 import check_tree
 import exercises
+import refusal
 import verdict
 
 LIMIT = 15  # seconds, instead of an exercise's own
@@ -27,7 +29,8 @@ BAD_ANSWERS = [
     ("an exception", "    throw 1;\n", r"the test \S+ fails"),
 ]
 
-# Before a planted fault, or before the solution of 01.5.
+# Before a planted fault, or before the solution of 01.5. They are refused; here they are also run,
+# since an answer may do the same without the words that are looked for.
 CHEATS = [
     ("an early exit", "01.5", "    std::_Exit(0);\n", r"ended before its tests did.* 2 of 11"),
     ("an exit before the tests", "B.7", "static const int early = [] {\n    std::_Exit(0);\n"
@@ -53,6 +56,12 @@ def processes_of(target: str) -> str:
                           check=False).stdout.strip()
 
 
+def judge(course: list, exercise, answer: str) -> verdict.Verdict:
+    """The verdict on an answer that is not refused, whatever is in it."""
+    with mock.patch.object(refusal, "reason", lambda *_: ""):
+        return verdict.judge(course, exercise, answer)
+
+
 def try_all(course: list) -> list:
     """Returns the faults, one for each bad answer that is not handled well."""
     exercise = next(e for e in course if e.id == "01.5")
@@ -60,7 +69,7 @@ def try_all(course: list) -> list:
     solution = exercises.split(exercise, exercises.read(exercise.path))[1]
     faults = []
     for name, code, expected in BAD_ANSWERS:
-        found = verdict.judge(course, exercise, code + solution)
+        found = judge(course, exercise, code + solution)
         print(f"== {name}: {found.say} ({found.seconds:.0f} s)", flush=True)
         if found.passed or not re.search(expected, found.say):
             faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")
@@ -76,7 +85,9 @@ def try_cheats(course: list) -> list:
         exercise = next(e for e in course if e.id == number)
         solution = check_tree.solution_of(exercise)
         answer = code + (exercises.stub_of(exercise, solution) if exercise.stub else solution)
-        found = verdict.judge(course, exercise, answer)
+        if not refusal.reason(answer, solution):
+            faults.append(f"{name}: it is not refused")
+        found = judge(course, exercise, answer)
         print(f"== {name}: {found.say} ({found.seconds:.0f} s)", flush=True)
         if found.passed or not re.search(expected, found.say):
             faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")

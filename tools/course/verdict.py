@@ -16,6 +16,7 @@ from pathlib import Path
 import exercises
 import ninja
 import check_tree
+import refusal
 import results
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 
@@ -178,7 +179,9 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
         check_tree.update(course, exercise, answer)
         if is_learners:
             answer = split(exercise, exercises.read(exercise.path))[1]
-        verdict = explore(exercise, answer) if exercise.explore else Verdict(True, "")
+        verdict = refuse(exercise, answer)
+        if verdict.passed and exercise.explore:
+            verdict = explore(exercise, answer)
         if verdict.passed:
             explored = verdict.say
             verdict = (build(exercise, exercise.target) or test(exercise, answer)
@@ -192,6 +195,12 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
                         "".join(answer.splitlines(keepends=True)[1:-1]))
     verdict.seconds = time.monotonic() - begun
     return verdict
+
+
+def refuse(exercise: Exercise, answer: str) -> Verdict:
+    """Whether the answer's text may be built at all."""
+    reason = refusal.reason(answer, check_tree.solution_of(exercise))
+    return Verdict(not reason, reason)
 
 
 def explore(exercise: Exercise, answer: str) -> Verdict:

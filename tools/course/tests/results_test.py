@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests what a check believes of a program.
+"""Tests what a check believes of a program, and which answers it refuses to build.
 usage: results_test.py REPOSITORY"""
 
 import sys
@@ -9,7 +9,9 @@ from pathlib import Path
 
 REPOSITORY = Path(sys.argv.pop(1))
 sys.path[:0] = [str(REPOSITORY / "tools/course"), str(REPOSITORY / "tools/lab")]
+import check_tree  # noqa: E402
 import exercises  # noqa: E402
+import refusal  # noqa: E402
 import verdict  # noqa: E402
 
 # A program that tells what its arguments say. It reads the key first.
@@ -66,6 +68,78 @@ class Results(unittest.TestCase):
             ended = verdict.run([sys.executable, file.name], 60)
         self.assertTrue(ended.is_right)
         self.assertEqual(ended.rows, [["x" * 3_000_000]])
+
+
+# What is refused, for its text alone, beside what is not.
+REFUSED = """
+#define fail(...)
+# /**/ include <csignal>
+%: define fail
+/* a comment */ #undef fail
+std::_Exit(0);
+static const int cheat = std::atexit(f);
+extern char** environ;
+setenv("GTEST_TOTAL_SHARDS", "9", 1);
+std::ofstream("/pr" "oc/self/mem");
+open("/pr" "oc/self/mem", O_RDWR);
+[[gnu::constructor]] void f();
+[[ using gnu : no_sanitize("thread")]] void f();
+__attribute__((constructor)) void f();
+__tsan_ignore_thread_begin();
+#pragma clang attribute push(__no, apply_to = function)
+#pragma redefine_extname fail fine
+asm volatile("");
+template <> struct std::hash<int>;
+namespace explore { void fail(); }
+::testing::GTEST_FLAG(filter) = "";
+bool operator==(Path, Path) { return true; }
+return; /*
+return; R"(
+} void write() {
+} } namespace symm { {
+std::longjmp(b, 1);
+std::signal(SIGSEGV, f);
+if (fork() == 0) {}
+"""
+ACCEPTED = """
+#pragma unroll
+#pragma GCC unroll 4
+// #define it as _Exit(0), or in a namespace
+/* #define */ int exits = 1'000;
+puts("exit of \\"main\\" # fork");
+const char quote = '"', brace = '{';
+symm::signal(&flag, 1);
+const auto text = R"(#define { )";
+for (int i = 0; i < 3; ++i) { if (a <= b && c == d) { e >> f; } }
+struct Less { bool operator()(int a, int b) const { return a < b; } };
+return waiter.until(test, [&] { return true; });
+template <class T> T twice(T t) { return t + t; }
+"""
+
+
+class Refusals(unittest.TestCase):
+    def test_are_for_what_only_a_cheat_needs(self):
+        in_two_lines = ["#def\\\nine fail(...)", "std::_Ex\\\nit(0);"]
+        for code in REFUSED.strip().splitlines() + in_two_lines:
+            self.assertTrue(refusal.reason(f"    a();\n{code}\n    b();\n", "    a();\n"), code)
+        for code in ACCEPTED.strip().splitlines():
+            self.assertEqual(refusal.reason(f"    a();\n{code}\n    b();\n", "    a();\n"), "")
+
+    def test_spare_what_the_solution_has(self):
+        solution = "#ifdef A\n    std::_Exit(0);\n#endif\n}  // the class\n"
+        self.assertEqual(refusal.reason(solution.replace("0", "1"), solution), "")
+        self.assertIn("#ifdef B", refusal.reason(solution.replace("A", "B"), solution))
+        self.assertIn("closes a brace", refusal.reason(solution + "struct A {\n", solution))
+
+    def test_are_for_no_answer_that_the_course_knows(self):
+        for exercise in exercises.load():
+            if exercise.file:
+                solution = check_tree.solution_of(exercise)
+                answers = [solution, exercises.stub_of(exercise, solution),
+                           *(w.text or exercises.changed(solution, w.change)
+                             for w in exercise.wrong if w.text or w.change)]
+                for answer in answers:
+                    self.assertEqual(refusal.reason(answer, solution), "", exercise.id)
 
 
 if __name__ == "__main__":
