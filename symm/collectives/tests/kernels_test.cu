@@ -19,11 +19,12 @@ namespace symm::collectives {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr unsigned kSlots = 512;
+constexpr unsigned kSlots = 640;
 constexpr std::size_t kMost = 13;  ///< Elements of a part.
 constexpr unsigned kElement = 3;   ///< Bytes: the last packet is not full.
 constexpr unsigned kRows = 5;
-constexpr unsigned kHidden = 256;  ///< With 64 threads, one pack for each.
+constexpr unsigned kThreads = 128;  ///< Four warps: three sums or more round by their order.
+constexpr unsigned kHidden = 4 * kThreads;  ///< One pack for each thread.
 constexpr float kEpsilon = 0.25F;
 
 struct Memory {
@@ -115,6 +116,22 @@ TEST(AllToAll, BringsTheElementsThatEachRankHas) {
     });
 }
 
+/// The memory after a call of RmsNormPacks on these inputs.
+Memory normalize(symm::Rank& rank, Side& side, const Memory& before) {
+    side.put(offsetof(Memory, x), before.x);
+    side.put(offsetof(Memory, residual), before.residual);
+    side.put(offsetof(Memory, weight), before.weight);
+    rank.bootstrap().barrier("inputs are there");
+    symm::launch(side.stream.get(), 2, kThreads,
+                 RmsNormPacks<float, 2>{
+                     {{side.call(offsetof(Memory, x), offsetof(Memory, rows_out),
+                                 std::size_t{kRows} * kHidden),
+                       side.local() + offsetof(Memory, residual),
+                       side.local() + offsetof(Memory, weight), kRows, kHidden, kEpsilon}}},
+                 RowNorm<float>::shared_bytes(kHidden));
+    return side.contents();
+}
+
 TEST(RowNorm, NormalizesEachRow) {
     symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
         Side side(rank, 0xff);
@@ -126,18 +143,7 @@ TEST(RowNorm, NormalizesEachRow) {
                 before.residual[i / kHidden][i % kHidden] = static_cast<float>(i % 11 + i / 200);
                 before.weight[i % kHidden] = static_cast<float>(1 + i % 3);
             }
-            side.put(offsetof(Memory, x), before.x);
-            side.put(offsetof(Memory, residual), before.residual);
-            side.put(offsetof(Memory, weight), before.weight);
-            rank.bootstrap().barrier("inputs are there");
-            symm::launch(side.stream.get(), 2, 64,
-                         RmsNormPacks<float, 2>{
-                             {{side.call(offsetof(Memory, x), offsetof(Memory, rows_out),
-                                         std::size_t{kRows} * kHidden),
-                               side.local() + offsetof(Memory, residual),
-                               side.local() + offsetof(Memory, weight), kRows, kHidden, kEpsilon}}},
-                         RowNorm<float>::shared_bytes(kHidden));
-            const Memory after = side.contents();
+            const Memory after = normalize(rank, side, before);
             for (unsigned row = 0; row < kRows; ++row) {
                 double squares = 0;
                 for (unsigned i = 0; i < kHidden; ++i) {
@@ -153,6 +159,39 @@ TEST(RowNorm, NormalizesEachRow) {
                                 after.residual[row][i] / rms * before.weight[i], 1e-4)
                         << "row " << row << ", element " << i;
                 }
+            }
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// One warp's sum of squares is 2^24, the others' are 1: after 2^24 each 1 is rounded off, before it
+// none is. All other elements are so small that no warp's sum shows them. They and the weights are
+// powers of two, so the outputs are exactly the numbers by which the threads have scaled.
+TEST(RowNorm, ScalesARowByOneNumber) {
+    symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
+        Side side(rank, 0xff);
+        constexpr unsigned kOfWarp = 4 * symm::simt::kWarpSize;
+        Memory before{};
+        std::fill_n(before.weight, kHidden, 1.0F);
+        for (unsigned row = 0; row < kRows; ++row) {
+            const unsigned large = row % (kHidden / kOfWarp);
+            for (unsigned i = 0; i < kHidden; ++i) {
+                const float value = i % kOfWarp != 1       ? 0x1p-20F
+                                    : i / kOfWarp == large ? 0x1p12F
+                                                           : 1.0F;
+                before.x[row][i] = value / 2;  // in both ranks
+            }
+        }
+        const Memory after = normalize(rank, side, before);
+        for (unsigned row = 0; row < kRows; ++row) {
+            for (unsigned i = 0; i < kHidden; ++i) {
+                const auto scale = [&](unsigned at) {
+                    return after.rows_out[row][at] / after.residual[row][at];
+                };
+                ASSERT_EQ(scale(i), scale(0))
+                    << "the threads of row " << row << " scale by different numbers: element " << i
+                    << " and element 0";
             }
         }
         rank.bootstrap().barrier("done");
