@@ -17,8 +17,8 @@ struct SumMemory {
 };
 
 /// Replaces the elements of `data` by their sums over all ranks, in call 1, then 2 and so on.
-/// `count` is a multiple of 4, at most 8; `data` is aligned to 16 bytes. One thread of each rank
-/// calls it. False if a wait gave up, here or in an earlier call.
+/// `count` is a multiple of 4, at most 8; `data` is aligned to 16 bytes. There are at most 8 ranks;
+/// one thread of each calls it. False if a wait gave up, here or in an earlier call.
 __host__ __device__ inline bool sum(const SymmetricPointer<SumMemory>& memory, int rank, int ranks,
                                     std::uint32_t call, std::uint32_t* data, std::size_t count,
                                     simt::Waiter& waiter) {
