@@ -48,5 +48,25 @@ TEST(ChunkRange, CoversMoreElementsThanAnIntCounts) {
     expect_whole(5 * kGiga + 3, 4, 7);
 }
 
+// A double has 53 bits for a whole number.
+TEST(ChunkRange, CoversMoreElementsThanADoubleCounts) {
+    expect_whole((std::size_t{1} << 56) + 1, 1, 4);
+    expect_whole((std::size_t{1} << 54) + 3, 4, 3);
+}
+
+// Other chunks cover a buffer, too, but each rank has to know its own.
+TEST(ChunkRange, IsThatOfTheTable) {
+    for (const std::size_t count : {0, 1, 5, 1001}) {
+        const std::size_t most = (count + 3) / 4;
+        for (int i = 0; i < 4; ++i) {
+            const ByteRange range = chunk_range(count, 4, 4, i);
+            const std::size_t begin = std::min(i * most, count);
+            EXPECT_EQ(range.offset, 4 * begin) << "chunk " << i << " of " << count << " elements";
+            EXPECT_EQ(range.bytes, 4 * std::min(most, count - begin))
+                << "chunk " << i << " of " << count << " elements";
+        }
+    }
+}
+
 }  // namespace
 }  // namespace symm::bugs_that_shipped

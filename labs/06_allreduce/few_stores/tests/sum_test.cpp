@@ -39,8 +39,8 @@ TEST_P(Sum, StaysInItsMemory) {
                 for (std::uint32_t i = 0; i < 8; ++i) {
                     data[i] = 1000 * call + 100 * i + rank;
                 }
-                ASSERT_TRUE(sum({&all[0].memory, sizeof(Guarded)}, rank, ranks, call, data, 8,
-                                waiter))
+                ASSERT_TRUE(
+                    sum({&all[0].memory, sizeof(Guarded)}, rank, ranks, call, data, 8, waiter))
                     << "call " << call << " of " << ranks << " ranks: rank " << rank
                     << " has waited for rank " << report.waiting.peer;
                 for (std::uint32_t i = 0; i < 8; ++i) {
