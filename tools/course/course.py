@@ -283,7 +283,7 @@ def tell(course, progress, exercise, found, args):
     if exercise.file and not found.passed:
         print(f"  {place_of(exercise)}")
     print()
-    if not found.is_guess:
+    if not found.guess:
         say(found.say)
     if found.output and not found.passed:
         lines = [part for line in found.output.splitlines()
@@ -292,8 +292,8 @@ def tell(course, progress, exercise, found, args):
         for line in lines[-MOST_LINES:] if is_counterexample else lines[:MOST_LINES]:
             print("  | " + line)
         print()
-    if found.is_guess:  # what the run showed comes first
-        say(f"A common cause: {found.say}")
+    if found.guess:  # what the run showed comes first
+        say(f"{found.guess}: {found.say}")
     if raw:
         print(found.raw)
     if not found.passed:

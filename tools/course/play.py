@@ -35,8 +35,8 @@ def expect(exercise, what: str, answer: str, passed: bool, wrong: int, times: li
 
 
 def try_others(exercise, number: int, answer: str, found):
-    """Tries all other rules on a wrong answer. Its own came first; but one that claims to prove
-    another cause (`has`) would be false."""
+    """Tries all other rules on a wrong answer. Its own came first; but one that looks at the code
+    (`has`) must not fit another's."""
     told = {exercise.wrong[number].told}
     for other, rule in enumerate(exercise.wrong):
         if (rule.shows and rule.told not in told and rule.is_waste == found.is_waste and
@@ -45,7 +45,7 @@ def try_others(exercise, number: int, answer: str, found):
             say = exercise.wrong[rule.told].say
             print(f"   wrong answer {number} also fits rule {other}: {say[:60]}", flush=True)
             if rule.has:
-                raise Fault(f"wrong answer {number} fits rule {other}, which claims a proof")
+                raise Fault(f"wrong answer {number} fits rule {other}, which looks at the code")
 
 
 def play_code(exercise, times, others):

@@ -36,7 +36,7 @@ class Verdict:
     say: str
     output: str = ""  # of the compiler or the test
     wrong: int = -1  # which of the exercise's known wrong answers it resembles
-    is_guess: bool = False  # `say` is a cause that fits the output; the code was not looked at
+    guess: str = ""  # "A common cause" or "Perhaps": `say` fits what was seen, and is not proved
     is_waste: bool = False  # it has passed, but it is wasteful, or not what the task wanted
     raw: str = ""  # all that the explorer or the test printed
     execution: dict = field(default_factory=dict)  # that fails: a row of the explorer's --json
@@ -254,6 +254,8 @@ def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
             if wrong.is_waste == is_waste and fits(wrong, verdict.raw, answer) and (
                     is_waste or not wrong.shows):
                 say = exercise.wrong[wrong.told].say
+                if wrong.has:
+                    say = say.replace("But ", "Perhaps, though, ", 1)
                 return Verdict(is_waste, f"{'Right.' if is_waste else 'The tests pass.'} {say}",
                                wrong=wrong.told, is_waste=is_waste, raw=verdict.raw)
     return verdict
@@ -363,8 +365,8 @@ def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
     for wrong in exercise.wrong:
         if wrong.shows and not wrong.is_waste and fits(wrong, output, answer):
             return Verdict(False, exercise.wrong[wrong.told].say, evidence(ended),
-                           wrong=wrong.told, is_guess=not wrong.has, raw=output,
-                           execution=failed)
+                           wrong=wrong.told, raw=output, execution=failed,
+                           guess="Perhaps" if wrong.has else "A common cause")
     say = of_execution(failed["why"]) if failed else in_general(ended)
     return Verdict(False, say, evidence(ended), raw=output, execution=failed)
 

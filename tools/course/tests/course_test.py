@@ -69,6 +69,26 @@ found = verdict.explain(e, Ended(66, right.raw + " WARNING: ThreadSanitizer: dat
 assert (found.passed, found.wrong) == (False, -1), found
 """)
 
+    def test_what_the_code_looks_like_is_told_with_perhaps(self):
+        self.run_python("""
+import dataclasses
+import exercises, verdict
+from exercises import Wrong
+from verdict import Ended, Verdict
+e = dataclasses.replace(exercises.load()[0], wrong=[
+    Wrong(shows="race", has="relaxed", say="A flag is relaxed.", told=0),
+    Wrong(shows="race", say="No flag.", told=1), Wrong(has="int", say="But it is short.", told=2)])
+assert verdict.explain(e, Ended(1, "race"), "relaxed").guess == "Perhaps"
+assert verdict.explain(e, Ended(1, "race"), "acquire").guess == "A common cause"
+found = verdict.beyond_tests(e, "int i", Verdict(True, "Right."))
+assert found.say == "The tests pass. Perhaps, though, it is short.", found.say
+for exercise in exercises.load():
+    for wrong in exercise.wrong:
+        if wrong.is_waste or wrong.has and not wrong.shows:
+            say = exercise.wrong[wrong.told].say
+            assert say.startswith("But "), (exercise.id, say)
+""")
+
     def test_each_failure_of_the_explorers_has_its_sentence(self):
         self.run_python("""
 import exercises, verdict
