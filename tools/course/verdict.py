@@ -385,6 +385,9 @@ def of_execution(why: str) -> str:
     if why.startswith("no thread can go on"):
         return ("There is an execution that does not end: every thread waits. Which thread should "
                 "have stored what they wait for? The last steps:")
+    if why.startswith("the host waits"):
+        return ("The host waits while it queues work, before any of it runs, so nothing can end "
+                "its wait. Let a kernel or a stream wait instead.")
     if "accesses of two sizes" in why:
         return ("A word is accessed as a whole and in parts. C++ has no rule for which bytes such "
                 "a load returns: use the functions that load and store whole words.")

@@ -37,6 +37,11 @@ bool Exploration::run(Thread& thread, const std::function<bool()>& code) {
 }
 
 simt::Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
+    if (!runs_thread()) {
+        throw std::runtime_error(
+            "the host waits while it sets up the scene, where no thread runs that could end its "
+            "wait: only the code of a launch may wait");
+    }
     const Inside inside(*this);
     return waits_.await(
         inside.thread, [&] { return run(inside.thread, poll); }, gave_up);

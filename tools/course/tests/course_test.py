@@ -93,7 +93,8 @@ for exercise in exercises.load():
         self.run_python("""
 import exercises, verdict
 texts = "".join(path.read_text() for path in (exercises.ROOT / "tools/explore").glob("*.cpp"))
-for why in ("data race on", "no thread can go on:", "atomic accesses of two sizes: "):
+for why in ("data race on", "no thread can go on:", "atomic accesses of two sizes: ",
+            "the host waits"):
     assert '"' + why in texts, why
     assert verdict.of_execution(why) != verdict.of_execution("another"), why
 """)
