@@ -417,8 +417,10 @@ def in_general(ended: Ended) -> str:
     if ended.status < 0 or crash:
         name = (signal.Signals(-ended.status).name if ended.status < 0
                 else "SIG" + (crash[1] or "SEGV"))
-        cause = "a division or % by 0" if name == "SIGFPE" else (
-            "a null pointer, or an index beyond the end")
+        cause = {"SIGFPE": "a division or % by 0",
+                 "SIGILL": "code that was never to be reached, such as a path without a return",
+                 "SIGABRT": "an assertion, or an exception that nothing catches"}.get(
+                     name, "a null pointer, or an index beyond the end")
         return f"It crashed ({name}): look for {cause}."
     return f"It ended with status {ended.status}."
 
