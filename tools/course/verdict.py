@@ -315,16 +315,25 @@ def of_answer(given: str, right: str) -> str:
     return "No: something is missing, and something that you name does not belong to the answer."
 
 
+def require_numbers(exercise: Exercise, given: str, right: str):
+    """Raises CourseError if the question asks for whole numbers, and something else was given."""
+    known = [right, *(wrong.answer for wrong in exercise.wrong)]
+    if all(part.isdigit() for answer in known for part in parts_of(answer)):
+        for part in parts_of(given):
+            if not part.isdigit():
+                several = " or several, with commas between" if "," in "".join(known) else ""
+                raise CourseError(f"'{part}' is not a whole number: this question asks for one"
+                                  f"{several}. ./lab check {exercise.id} ANSWER")
+
+
 def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
     """The verdict on the learner's answer to a question."""
     begun = time.monotonic()
-    is_number = exercise.wrong and all(w.answer.isdigit() for w in exercise.wrong)
-    if is_number and not given.strip().isdigit():
-        raise CourseError(f"'{given}' is not a whole number: ./lab check {exercise.id} NUMBER")
     if exercise.within:
         verdict = judge_number(course, exercise, number_of(given))
     else:
         right = answer_of(course, exercise)
+        require_numbers(exercise, given, right)
         if parts_of(given) == parts_of(right):
             verdict = Verdict(True, f"Right: {right}.")
         else:

@@ -118,6 +118,25 @@ for given, told in {"3": "missing", "1,2,3": "not belong", "2,3": "missing, and"
 assert verdict.parts_of("3, 1 1") == verdict.parts_of("1,3")
 """)
 
+    def test_an_answer_that_is_no_number_is_told_so(self):
+        self.run_python("""
+import dataclasses
+import exercises, verdict
+from exercises import CourseError, Wrong
+def refusal(given, right, wrong):
+    e = dataclasses.replace(exercises.load()[0], wrong=[Wrong(answer=w) for w in wrong])
+    try:
+        verdict.require_numbers(e, given, right)
+        return ""
+    except CourseError as error:
+        return str(error)
+assert "'abc' is not a whole number: this question asks for one." in refusal("abc", "3", ["4"])
+assert "or several" in refusal("abc", "0,1,2", ["0,1", "1"])  # 05.16
+assert "or several" in refusal("0,x", "0,1,2", [])
+for given, right, wrong in (("4, 5", "0,1,2", []), ("abc", "cuInit", []), ("abc", "3", ["none"])):
+    assert refusal(given, right, wrong) == "", given
+""")
+
     def test_a_rule_that_claims_to_prove_another_answers_cause_is_a_fault(self):
         self.run_python("""
 import dataclasses
