@@ -38,7 +38,7 @@ class Progress:
 
     def load(self):
         """Reads it again: another command, above all `watch`, may have changed it."""
-        self.data = {"current": None, "state": {}, "hints": {}, "wrong": {}}
+        self.data = {"current": None, "state": {}, "hints": {}, "wrong": {}, "best": {}}
         try:
             self.data.update(json.loads(self.file.read_text()))
         except FileNotFoundError:
@@ -48,7 +48,8 @@ class Progress:
         if not (isinstance(self.data.get("current"), str | None) and
                 all(isinstance(self.data.get(part), dict) and
                     all(isinstance(value, kind) for value in self.data[part].values())
-                    for part, kind in (("state", str), ("hints", int), ("wrong", list)))):
+                    for part, kind in (("state", str), ("hints", int), ("wrong", list),
+                                       ("best", dict)))):
             raise CourseError(f"{self.file} is damaged: delete it. Your answers stay, and "
                               "./lab check counts them again.")
 
@@ -249,8 +250,9 @@ def check(course, progress, args):
 
 
 def show_solution(exercise):
-    """Shows the author's version beside the learner's, if the difference is short."""
-    if not exercise.file:
+    """Shows the author's version beside the learner's, if the difference is short. That of an open
+    task would end the contest."""
+    if not exercise.file or exercise.best:
         return
     lines = difference(exercise)
     if 0 < len(lines) <= 24:
@@ -322,10 +324,23 @@ def tell(course, progress, exercise, found, args):
     show_solution(exercise)
     say(exercise.why)
     if exercise.score:
-        say(f"./lab score {exercise.id} counts what it costs: {exercise.score}.")
+        tell_score(progress, exercise)
     following = next_open(course, progress)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")
     return 0
+
+
+def tell_score(progress, exercise):
+    """Tells what the answer costs that was judged last, and keeps it if it is the best so far."""
+    with check_tree.alone():
+        counted = scoring.count(exercise)
+    say(scoring.told(exercise, counted))
+    if scoring.keep_best(exercise, counted, progress):
+        answer = exercises.answer_in(exercise, exercises.read(exercise.path))
+        keep.commit(f"Score {counted} in", [(exercise, lambda head: exercises.with_answer(
+            exercise, head, answer))])
+        progress.data["best"][exercise.id]["commit"] = keep.here()
+        progress.save()
 
 
 def check_all(course, progress):
@@ -348,8 +363,8 @@ def judge_begun(course, exercise):
         return verdict.Verdict(False, str(error))
 
 
-def score(course, _, args):
-    scoring.show(course, args.id)
+def score(course, progress, args):
+    scoring.show(course, args.id, progress)
 
 
 def grade(_, __, args):
@@ -394,6 +409,12 @@ def solution(course, progress, args):
     if not exercise.file:
         print(f"The answer is {verdict.answer_of(course, exercise)}.")
         return
+    if exercise.best and not args.yes:
+        question = f"{exercise.id} is an open task: this shows the author's code."
+        if not sys.stdin.isatty():
+            raise CourseError(f"{question} ./lab solution {exercise.id} --yes does")
+        if not input(f"{question} Show it? [y/N] ").lower().startswith("y"):
+            return
     if not is_started(exercise):
         print(exercises.split(exercise, exercises.read(exercise.path))[1], end="")
         return

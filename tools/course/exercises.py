@@ -79,12 +79,18 @@ class Exercise:
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
     score: str = ""  # what `./lab score` counts, in words
+    best: int = 0  # of an open task: the least that is known, of the hall's answer or the author's
     score_of: str = ""  # without `explore`: the tests that count, or whose driver calls count
     seconds: int = 60
 
     @property
     def path(self) -> Path:
         return ROOT / self.file
+
+    @property
+    def hall(self) -> Path:
+        """Where the best known answer is, if it is not the author's: `// NAME`, then the answer."""
+        return ROOT / f"labs/{self.lab}/hall/{self.id}.txt"
 
     @property
     def group(self) -> str:

@@ -67,6 +67,11 @@ def is_elsewhere() -> bool:
     return is_repository() and branch() != BRANCH and bool(git("branch", "--list", BRANCH))
 
 
+def here() -> str:
+    """The commit that is checked out, or ""."""
+    return git("rev-parse", "--short", "HEAD") if is_repository() else ""
+
+
 def require_branch():
     """Raises CourseError if the learner's answers are on a branch that is not checked out."""
     if is_elsewhere():

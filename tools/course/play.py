@@ -11,6 +11,7 @@ import harmful_answers
 import course
 import check_tree
 import exercises
+import score
 import tool
 import verdict
 from exercises import CourseError, TooFewGpus
@@ -71,9 +72,22 @@ def play_code(exercise, times, others):
             if others:
                 try_others(exercise, number, answer, found)
     expect(exercise, "the solution", solution, True, -1, times)
+    if exercise.best:
+        play_best(exercise, solution, times)
     begun = exercises.with_answer(exercise, text, stub)
     if exercises.without_answer(exercise, begun, solution) != text:
         raise Fault(f"`reset` would not bring {exercise.file} back")
+
+
+def play_best(exercise, solution, times):
+    """The best known answer is right, and costs what the exercise says."""
+    name, answer = score.best_known(exercise)
+    if answer != solution:
+        expect(exercise, f"the answer of {name}", answer, True, -1, times)
+    with check_tree.alone():
+        counted = score.count(exercise)
+    if counted != exercise.best:
+        raise Fault(f"the answer of {name} costs {counted}, not {exercise.best}")
 
 
 def play_refusal(exercise, progress):

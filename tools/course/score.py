@@ -1,5 +1,5 @@
-"""./lab score: what right answers cost. It is counted on emulated GPUs and in the explorer's
-executions, so it is the same on every machine."""
+"""What right answers cost, for ./lab check and ./lab score. It is counted on emulated GPUs and in
+the explorer's executions, so it is the same on every machine."""
 
 import json
 import re
@@ -41,20 +41,51 @@ def score_of(course: list, exercise: Exercise, answer: str) -> int | None:
         return count(exercise)
 
 
-def show(course: list, number: str | None):
-    """Prints what the author's answers cost, and the learner's."""
+def best_known(exercise: Exercise) -> tuple[str, str]:
+    """Of an open task: whose answer it is, and the answer."""
+    if not exercise.hall.exists():
+        return "the author", check_tree.solution_of(exercise)
+    name, answer = exercises.read(exercise.hall).split("\n", 1)
+    return name.removeprefix("//").strip(), answer
+
+
+def told(exercise: Exercise, counted: int) -> str:
+    """What a right answer costs, beside the best that is known."""
+    text = f"Score: {counted} ({exercise.score})."
+    if not exercise.best:
+        return text
+    if counted < exercise.best:
+        return (f"{text} That is better than the best known, {exercise.best}: a pull request puts "
+                f"yours into {exercise.hall.relative_to(exercises.ROOT)} (CONTRIBUTING.md).")
+    return f"{text} Best known: {exercise.best}, by {best_known(exercise)[0]}."
+
+
+def keep_best(exercise: Exercise, counted: int, progress) -> bool:
+    """Notes the learner's best score. Returns whether it was better than all before."""
+    progress.load()
+    best = progress.data["best"].get(exercise.id)
+    if best and best["score"] <= counted:
+        return False
+    progress.data["best"][exercise.id] = {"score": counted}
+    progress.save()
+    return True
+
+
+def show(course: list, number: str | None, progress):
+    """Prints what the best known answers cost, and the learner's."""
     scored = [e for e in course if e.score and number in (None, e.id)]
     if not scored:
         raise CourseError("these exercises have a score: " +
                           ", ".join(e.id for e in course if e.score))
     print("Less is better. An answer counts if it passes ./lab check.\n\n"
-          f"{'':6}{'counted':60} {'author':>6} {'yours':>6}")
+          f"{'':6}{'counted':60} {'known':>5} {'yours':>5}  your best")
     for exercise in scored:
-        text = exercises.read(exercise.path)
-        counted = score_of(course, exercise, check_tree.solution_of(exercise))
-        authors = "fails" if counted is None else str(counted)
+        known = exercise.best or score_of(course, exercise, check_tree.solution_of(exercise))
         yours = "-"
         if check_tree.has_answer(exercise):
-            counted = score_of(course, exercise, exercises.answer_in(exercise, text))
+            answer = exercises.answer_in(exercise, exercises.read(exercise.path))
+            counted = score_of(course, exercise, answer)
             yours = "wrong" if counted is None else str(counted)
-        print(f"{exercise.id:6}{exercise.score:60} {authors:>6} {yours:>6}", flush=True)
+        best = progress.data["best"].get(exercise.id, {})
+        print(f"{exercise.id:6}{exercise.score:60} {known or 'fails':>5} {yours:>5}  "
+              f"{best.get('score', '-')} {best.get('commit', '')}".rstrip(), flush=True)

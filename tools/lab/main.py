@@ -66,7 +66,7 @@ TABLE = {
         Command("watch", "[ID]", "check at every save", RUN, ID, flags="checks"),
         Command("hint", "[ID]", "show one more hint", RUN, ID),
         Command("solution", "[ID]", "compare your answer with the solution", RUN, ID,
-                flags="checks"),
+                {"--yes": "also of an open task"}, "checks"),
         Command("reset", "[ID]", "restore the original code of an exercise, or of a lab: 05", RUN,
                 ID),
         Command("skip", "[ID]", "skip the exercise, and restore the original code", RUN, ID),

@@ -345,6 +345,48 @@ class Course(Runs):
         self.assertIn("Write them again", self.course("reset", "01.1", status=2))
         self.assertTrue((self.root / ".course/01.1.original").exists())
 
+    def test_an_open_task_tells_the_best_score_and_keeps_the_learners(self):
+        told = self.run_python("""
+import argparse, os, subprocess
+import check_tree, course, exercises, keep, score, verdict
+for words in (["init", "-q"], ["add", "-A"],
+              ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "All"]):
+    subprocess.run(["git", *words], check=True)
+task = next(e for e in exercises.load() if e.id == "02.9")
+progress = course.Progress()
+course.start(exercises.load(), progress, argparse.Namespace(id="02.9", no_open=True))
+counts = iter([14, 15, 10])
+score.count = lambda _: next(counts)
+verdict.judge = lambda *_: verdict.Verdict(True, "Right.")
+args = argparse.Namespace(id="02.9", all=False, raw=False, step=False, browser=False, answer=[],
+                          yes=False)
+for answer in ("one();", "two();", "three();"):
+    text = exercises.read(task.path)
+    exercises.write(task.path, exercises.with_answer(task, text, f"    {answer}\\n"))
+    course.check(exercises.load(), progress, args)
+    print(course.Progress().data["best"], keep.git("log", "--format=%h %s", "-1"))
+task.hall.parent.mkdir()
+task.hall.write_text("// somebody\\n    three();\\n")
+print(score.best_known(task), score.told(task, 12))
+try:
+    course.solution(exercises.load(), progress, args)
+except exercises.CourseError as refusal:
+    print(refusal)
+""")
+        said = " ".join(told.split())
+        self.assertIn("Score: 14 (calls of cuMemSetAccess for three tables of rights). "
+                      "Best known: 11, by the author.", said)
+        self.assertIn("That is better than the best known, 11: a pull request puts yours into "
+                      "labs/02_access/hall/02.9.txt", said)
+        kept = re.findall(r"'score': (\d+), 'commit': '(\w+)'}} (\w+) (.*) 02.9", told)
+        self.assertEqual([(n, what) for n, _, _, what in kept],
+                         [("14", "Solve"), ("14", "Solve"), ("10", "Score 10 in")])
+        self.assertTrue(all(commit == head for _, commit, head, _ in kept), told)
+        self.assertIn("('somebody', '    three();\\n') Score: 12 (calls", told)
+        self.assertIn("Best known: 11, by somebody.", told)
+        self.assertIn("./lab solution 02.9 --yes does", told)
+        self.assertNotIn("author's version", told)
+
     def test_skip_does_not_take_out_what_is_done(self):
         self.course("start", "01.1")
         state = self.root / ".course/progress.json"
