@@ -18,6 +18,7 @@ import check_tree
 import class_points as grading
 import exercises
 import keep
+import known
 import newer
 import score as scoring
 import terminal
@@ -498,7 +499,43 @@ def follow_moved(course, progress):
                 keep.commit("Move", [(exercise, answered)])
 
 
+def ask(text: str) -> str:
+    try:
+        return input(text).strip()
+    except EOFError:
+        raise CourseError("there was no answer, so nothing is skipped") from None
+
+
+def skip_known(course, progress, lab: str | None):
+    """Skips what is left of a lab, if its questions are answered."""
+    of_lab = [e for e in course if e.group in (lab, (lab or "").zfill(2))]
+    left = [e for e in of_lab if progress.state(e) != "done"]
+    if not left:
+        raise CourseError("name a lab with open exercises: ./lab skip 02 --if-known")
+    asked = known.questions(of_lab)
+    for number, question in enumerate(asked, 1):
+        print(f"{number} of {len(asked)}. {question.exercise.title} ({question.exercise.file}). "
+              "With this change, what is wrong?\n")
+        print("".join(f"    {line}\n" for line in question.change))
+        for choice, text in enumerate(question.choices, 1):
+            say(f"({choice}) {text}")
+        if ask(f"Your answer, 1 to {len(question.choices)}: ") != str(question.right):
+            print()
+            say(f"It is ({question.right}). Nothing is skipped: this lab has more for you. "
+                f"./lab start {left[0].id}")
+            return 1
+        print("Right.\n")
+    for exercise in left:
+        put_back(exercise, progress, "skipped")
+    following = next_open(course, progress)
+    print(f"You know {left[0].lab}: {len(left)} exercises are skipped." +
+          (f" Next: ./lab start {following.id}" if following else ""))
+    return 0
+
+
 def skip(course, progress, args):
+    if args.if_known:
+        return skip_known(course, progress, args.id)
     exercise = chosen(course, progress, args, start_next=progress.has_done_current())
     if progress.state(exercise) == "done":
         raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
@@ -506,6 +543,7 @@ def skip(course, progress, args):
     following = next_open(course, progress)
     then = f" Next: ./lab start {following.id}" if following else ""
     print(f"{exercise.id} is skipped.{then}")
+    return 0
 
 
 def chosen(course, progress, args, start_next=False) -> Exercise:

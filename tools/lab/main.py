@@ -69,7 +69,9 @@ TABLE = {
                 {"--yes": "also of an open task"}, "checks"),
         Command("reset", "[ID]", "restore the original code of an exercise, or of a lab: 05", RUN,
                 ID),
-        Command("skip", "[ID]", "skip the exercise, and restore the original code", RUN, ID),
+        Command("skip", "[ID]", "skip the exercise, and restore the original code", RUN, ID,
+                {"--if-known": "ask three questions about a lab (02), and skip all of it if you "
+                 "know the answers"}),
         Command("score", "[ID]", "show what your answers cost, and the author's: calls, accesses "
                 "over links", RUN, ("an exercise; else all",), flags="checks"),
         Command("update", "[VERSION]", "take a newer version of the repository (in a git clone)",

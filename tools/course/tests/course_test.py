@@ -338,6 +338,34 @@ class Course(Runs):
         self.course("reset", "01")
         self.assertEqual(self.text(), self.untouched)
 
+    def test_a_lab_is_skipped_by_who_answers_three_questions(self):
+        told = self.run_python("""
+import argparse, builtins, io, os, sys
+import course, exercises, known
+os.environ["SYMM_COURSE_SEED"] = "5"
+all_exercises = exercises.load()
+progress = course.Progress()
+for group in sorted({e.group for e in all_exercises}):
+    asked = known.questions([e for e in all_exercises if e.group == group])
+    assert len({q.exercise.id for q in asked}) == 3, group
+    for q in asked:
+        assert len(set(q.choices)) == 3 and q.change, q
+asked = known.questions([e for e in all_exercises if e.group == "02"])
+def give(answers):
+    sys.stdin = io.StringIO("".join(f"{answer}\\n" for answer in answers))
+    try:
+        return course.skip(all_exercises, progress, argparse.Namespace(id="2", if_known=True))
+    except exercises.CourseError as error:
+        return str(error)
+right = [q.right for q in asked]
+progress.set(next(e for e in all_exercises if e.id == "02.1"), "done")
+print(give([*right[:2], right[2] % 3 + 1]), give(right[:2]), progress.data["state"])
+print(give(right), sorted(set(progress.data["state"].values())), progress.state(asked[0].exercise))
+""")
+        self.assertIn("1 there was no answer, so nothing is skipped {'02.1': 'done'}", told)
+        self.assertIn("You know 02_access: 8 exercises are skipped. Next: ./lab start 01.0\n"
+                      "0 ['done', 'skipped']", told)
+
     def test_lost_marks_lose_nothing(self):
         self.course("start", "01.1")
         (self.root / FILE).write_text(
