@@ -69,13 +69,13 @@ bool CollectiveCall::may_wait(symm_comm* comm) const {
 Result CollectiveCall::queue_nccls(ncclComm* comm) const {
     switch (collective) {
         case Collective::kReduceScatter:
-            return nccl::queued::ReduceScatter(in, out, count, type, op, comm, stream);
+            return nccl::ReduceScatter(in, out, count, type, op, comm, stream);
         case Collective::kAllGather:
-            return nccl::queued::AllGather(in, out, count, type, comm, stream);
+            return nccl::AllGather(in, out, count, type, comm, stream);
         case Collective::kBroadcast:
-            return nccl::queued::Broadcast(in, out, count, type, root, comm, stream);
+            return nccl::Broadcast(in, out, count, type, root, comm, stream);
         case Collective::kReduce:
-            return nccl::queued::Reduce(in, out, count, type, op, root, comm, stream);
+            return nccl::Reduce(in, out, count, type, op, root, comm, stream);
         case Collective::kAllReduce:
             break;
     }

@@ -71,9 +71,9 @@ void Exchange::allgather(const void* mine, void* all, std::size_t bytes) {
     check(cuMemcpyAsync(kept_.memory, reinterpret_cast<CUdeviceptr>(kept_.host), kMostBytes,
                         kept_.stream),
           "cuMemcpyAsync()");
-    require(nccl::AllGather(reinterpret_cast<const void*>(kept_.memory),
-                            reinterpret_cast<void*>(gathered), kMostBytes, kBytes, place_.comm,
-                            kept_.stream),
+    require(pnccl::AllGather(reinterpret_cast<const void*>(kept_.memory),
+                             reinterpret_cast<void*>(gathered), kMostBytes, kBytes, place_.comm,
+                             kept_.stream),
             "ncclAllGather()");
     wait();
     const auto ranks = static_cast<std::size_t>(place_.ranks);

@@ -1,5 +1,5 @@
 // What the dynamic linker finds here before NCCL: the functions of nccl_functions.inc and
-// nccl_queued.inc, and ncclGetLastError.
+// ncclGetLastError.
 
 #include <exception>
 
@@ -134,13 +134,7 @@ Result leave(ncclComm* comm, Result (*nccls)(ncclComm*)) {
 }  // namespace
 
 #define SYMM_NCCL_FUNCTION(name, parameters, arguments) extern "C" int nccl##name parameters;
-#define SYMM_NCCL_CALLED(name, parameters, arguments)
 #include "symm/nccl/nccl_functions.inc"
-#undef SYMM_NCCL_CALLED
-#undef SYMM_NCCL_FUNCTION
-#define SYMM_NCCL_QUEUED(name, parameters, arguments) extern "C" int nccl##name parameters;
-#include "symm/nccl/nccl_queued.inc"
-#undef SYMM_NCCL_QUEUED
 extern "C" const char* ncclGetLastError(ncclComm* comm);
 
 int ncclAllReduce(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
@@ -180,14 +174,11 @@ int ncclAllReduceConfig(const void* in, void* out, size_t count, int type, int o
     });
 }
 
-#define SYMM_NCCL_OURS(name, parameters, arguments)
-#define SYMM_NCCL_QUEUED(name, parameters, arguments)                                   \
-    int nccl##name parameters {                                                         \
-        return queue_nccls(comm, stream, [&] { return nccl::queued::name arguments; }); \
+#define SYMM_NCCL_QUEUED(name, parameters, arguments)                           \
+    int nccl##name parameters {                                                 \
+        return queue_nccls(comm, stream, [&] { return nccl::name arguments; }); \
     }
-#include "symm/nccl/nccl_queued.inc"
-#undef SYMM_NCCL_QUEUED
-#undef SYMM_NCCL_OURS
+#include "symm/nccl/nccl_functions.inc"
 
 const char* ncclGetLastError(ncclComm* comm) {
     return last_error(comm);

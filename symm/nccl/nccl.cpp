@@ -4,7 +4,7 @@
 
 #include "common/sys/log.hpp"
 
-namespace symm::drop_in::nccl {
+namespace symm::drop_in {
 namespace {
 
 template <class Function>
@@ -27,25 +27,23 @@ Function* find(const char* name) {
         static auto* const function = find<Result parameters>(symbol);   \
         return function != nullptr ? function arguments : kInvalidUsage; \
     }
+
+namespace nccl {
 #define SYMM_NCCL_FUNCTION(name, parameters, arguments) \
     SYMM_NCCL_AS("nccl" #name, name, parameters, arguments)
-#define SYMM_NCCL_CALLED(name, parameters, arguments) \
-    SYMM_NCCL_AS("pnccl" #name, name, parameters, arguments)
 #include "symm/nccl/nccl_functions.inc"
-#undef SYMM_NCCL_CALLED
-#undef SYMM_NCCL_FUNCTION
 
 const char* GetLastError(ncclComm* comm) {
     static auto* const function = find<const char*(ncclComm*)>("ncclGetLastError");
     return function != nullptr ? function(comm) : "";
 }
+}  // namespace nccl
 
-namespace queued {
-#define SYMM_NCCL_QUEUED(name, parameters, arguments) \
-    SYMM_NCCL_AS("nccl" #name, name, parameters, arguments)
-#include "symm/nccl/nccl_queued.inc"
-#undef SYMM_NCCL_QUEUED
-}  // namespace queued
+namespace pnccl {
+#define SYMM_NCCL_CALLED(name, parameters, arguments) \
+    SYMM_NCCL_AS("pnccl" #name, name, parameters, arguments)
+#include "symm/nccl/nccl_functions.inc"
+}  // namespace pnccl
 #undef SYMM_NCCL_AS
 
-}  // namespace symm::drop_in::nccl
+}  // namespace symm::drop_in

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The program's NCCL: its functions by the names of nccl.h, in the namespace `nccl`.
+/// The program's NCCL: its functions by the names of nccl.h, in the namespaces `nccl` and `pnccl`.
 ///
 /// A function is looked up at its first call: the next one after this library in the program's
 /// order of libraries, so that another library of LD_PRELOAD comes in between; else the one in the
@@ -34,17 +34,14 @@ inline constexpr int kShrinkAbort = 1;
 
 namespace nccl {
 #define SYMM_NCCL_FUNCTION(name, parameters, arguments) Result name parameters;
+#include "symm/nccl/nccl_functions.inc"
+const char* GetLastError(ncclComm* comm);
+}  // namespace nccl
+
+/// By their names for profilers, which no other library replaces.
+namespace pnccl {
 #define SYMM_NCCL_CALLED(name, parameters, arguments) Result name parameters;
 #include "symm/nccl/nccl_functions.inc"
-#undef SYMM_NCCL_CALLED
-#undef SYMM_NCCL_FUNCTION
-const char* GetLastError(ncclComm* comm);
-
-namespace queued {
-#define SYMM_NCCL_QUEUED(name, parameters, arguments) Result name parameters;
-#include "symm/nccl/nccl_queued.inc"
-#undef SYMM_NCCL_QUEUED
-}  // namespace queued
-}  // namespace nccl
+}  // namespace pnccl
 
 }  // namespace symm::drop_in

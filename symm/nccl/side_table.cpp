@@ -29,9 +29,9 @@ std::shared_ptr<Entry> entry_of(ncclComm* comm) {
         return known;
     }
     Place place{comm, 0, 0, 0};
-    if (nccl::CommCount(comm, &place.ranks) != kSuccess ||
-        nccl::CommUserRank(comm, &place.rank) != kSuccess ||
-        nccl::CommCuDevice(comm, &place.device) != kSuccess) {
+    if (pnccl::CommCount(comm, &place.ranks) != kSuccess ||
+        pnccl::CommUserRank(comm, &place.rank) != kSuccess ||
+        pnccl::CommCuDevice(comm, &place.device) != kSuccess) {
         return nullptr;  // NCCL's own call says what is wrong
     }
     auto made = std::make_shared<Entry>(place);

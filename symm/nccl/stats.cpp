@@ -52,7 +52,7 @@ void print() {
             passed += count;
         }
         int version = 0;
-        nccl::GetVersion(&version);
+        pnccl::GetVersion(&version);
         std::string text = fmt::format(
             "symm_nccl, process {}: {} calls of {} bytes were ours, {} went to NCCL "
             "{}.{}.{}\n",
