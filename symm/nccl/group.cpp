@@ -115,6 +115,7 @@ void finish(const std::vector<EntryWork>& works, Result nccls, FirstFailure& fai
     }
 }
 
+/// A communicator's streams wait for each other.
 void join_streams(const std::vector<EntryWork>& works, FirstFailure& failure) {
     for (const EntryWork& one : works) {
         if (!one.work.calls.empty()) {  // else NCCL does it
@@ -176,13 +177,15 @@ Result end_group() {
     FirstFailure failure;
     failure.keep(ended.refused);
     if (ended.refused == kSuccess) {
-        join_streams(ended.works, failure);
+        join_streams(ended.works, failure);  // as in NCCL, a group waits for all its streams
+        // Before NCCL's calls: a send may wait for the peer's next group, so NCCL, too, makes
+        // collective calls before sends.
         make_calls(ended.works, failure);
     }
     const Result nccls = nccl::GroupEnd();
     if (ended.refused == kSuccess && (nccls == kSuccess || nccls == kInProgress)) {
-        finish(ended.works, nccls, failure);
-        join_streams(ended.works, failure);
+        finish(ended.works, nccls, failure);  // which needs what NCCL has registered
+        join_streams(ended.works, failure);   // all streams wait for the group
     }
     return failure.get() != kSuccess ? failure.get() : nccls;
 }

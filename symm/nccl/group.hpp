@@ -2,18 +2,9 @@
 /// \file
 /// Groups: what a thread has to do for its communicators at ncclGroupEnd.
 ///
-/// The order at the end of the outermost group, for each communicator:
-///
-///   step                            why
-///   1 its streams join              NCCL: the group waits for all streams that its calls use
-///   2 our calls                     before NCCL's: NCCL makes collective calls before sends, too,
-///                                   since a send may wait for the peer's next group
-///   3 NCCL's ncclGroupEnd           NCCL's calls
-///   4 windows, attaching            they need what NCCL has registered
-///   5 its streams join              NCCL: all streams wait for the group
-///
-/// Every rank goes through the same steps, since whose a call is follows from what all ranks share.
-/// If one of NCCL's calls has been refused, NCCL's group does nothing, and neither do we.
+/// Every rank goes through the same steps, those of end_group(), since whose a call is follows from
+/// what all ranks share. If one of NCCL's calls has been refused, NCCL's group does nothing, and
+/// neither do we.
 ///
 /// A thread may have several communicators, one for each of its GPUs. Steps in which ranks wait for
 /// each other on the host then run in a thread for each communicator. But those whose calls share a

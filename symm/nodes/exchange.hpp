@@ -3,25 +3,9 @@
 /// The engine between machines: it carries data where GPUs cannot reach each other's memory.
 ///
 /// Ranks with the same number on all machines are a *rail*. An exchange is one rank's connection to
-/// its rail, and adds up buffers along it. The data goes through host memory: one thread calls the
-/// rail (rail.hpp) while the GPU goes on. A part is the data of one start(). At most kDepth parts
-/// are in progress. Part k:
-///
-/// | step     | by                | does                                       | order   | waits for                 |
-/// |----------|-------------------|--------------------------------------------|---------|---------------------------|
-/// | copy out | stream `out`      | copies the buffer to `stage[k % kDepth]`, then whether the communicator has given up | | the caller's stream so far (event) |
-/// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it checks the event) |
-/// | post     | the same thread   | stores k to `done`, in pinned host memory  | release | exchange                  |
-/// | wait     | kernel in stream `in` | polls `done` until it has reached k; where it gives up, so do the communicator's later kernels | acquire | copy out (event), post |
-/// | copy in  | stream `in`       | copies `stage[k % kDepth]` to the buffer    |         | wait (stream)             |
-/// | finish   | the caller's stream | goes on                                  |         | copy in (event)           |
-///
-/// - No deadlock: an exchange waits for the kernels that made part k, on all machines, and for
-///   nothing else that needs a multiprocessor.
-/// - Part k + kDepth cannot overtake part k: it is started after the caller's stream has passed
-///   finish of part k, and copy out waits for that stream.
-/// - The bits are the same on all machines: each machine adds up a chunk for all of them.
-/// - Every wait ends, and a rank that has not given up has right results (README.md).
+/// its rail, and adds up buffers along it. Part k is the data of the k-th start(): it is copied to
+/// host memory, where one thread calls the rail (rail.hpp) while the GPU goes on, and back once a
+/// kernel has seen that the thread is done. README.md has the table of these steps, and the proofs.
 ///
 /// Source: NCCL's proxy thread (src/proxy.cc), which also sends for kernels; a rail is what NCCL's
 /// kernels call it (ncclTeamRail), and UCC's `cl_hier` (split_rail).

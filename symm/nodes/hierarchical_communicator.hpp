@@ -5,21 +5,9 @@
 ///
 /// Each machine has n ranks, and rank r of each is on rail r (exchange.hpp). Only data that is
 /// already added up leaves its machine: 1/n of the bytes for each rank, over its own network
-/// card. A call is cut into pieces of n parts. Rank r, in the caller's stream:
-///
-/// | step                     | does                                             | waits for                |
-/// |--------------------------|--------------------------------------------------|--------------------------|
-/// | ReduceScatter of piece k | part r of all local ranks' `in` to `part[k % kDepth]` | the machine's ranks (communicator.hpp) |
-/// | start k                  | hands `part[k % kDepth]` to the exchange          | nothing                  |
-/// | finish k - 1             | goes on when that part is reduced on all machines | rail r (the exchange's table) |
-/// | AllGather of piece k - 1 | `part[(k - 1) % kDepth]` of all local ranks to `out` | the machine's ranks   |
-///
-/// - No deadlock: all ranks queue the same steps in the same order, and each step waits only for
-///   the same step of other ranks, or for an earlier one.
-/// - The next call, or piece k + kDepth, cannot overtake: `part` is written again by a later kernel
-///   of the stream, after the AllGather that read it. In place, the AllGather of piece k writes
-///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
-/// - The last elements, fewer than n, have no parts: each local rank reduces all of them.
+/// card. A call is cut into pieces of n parts, Exchange::kDepth of which may be on their way. The
+/// last elements, fewer than n, have no parts: each local rank reduces all of them. README.md has
+/// the table of steps, and the proofs.
 
 #include <functional>
 #include <vector>
@@ -48,8 +36,8 @@ public:
     Communicator& inside() { return inside_; }
 
     /// Queues the call: `out[i]` becomes the reduction of `in[i]` of all ranks of all machines.
-    /// Otherwise as Communicator::all_reduce, except for the bits (above), and that the exchange
-    /// may refuse a stream that is being captured.
+    /// Otherwise as Communicator::all_reduce, except for the bits (README.md), and that the
+    /// exchange may refuse a stream that is being captured.
     ///
     /// A call that throws std::invalid_argument has queued nothing. If other ranks have made it,
     /// this rank's next call throws, as Communicator's does, or all find that machines make
