@@ -59,7 +59,6 @@ CUresult result_named(std::string_view name) {
     static constexpr std::pair<std::string_view, CUresult> kResults[] = {
 #define SYMM_RESULT(code) {#code, code},
 #include "common/driver/results.inc"
-#undef SYMM_RESULT
     };
     for (const auto& [known, result] : kResults) {
         if (known == name) {
