@@ -12,7 +12,7 @@
 namespace symm {
 namespace {
 
-constexpr char kMagic[8] = {'s', 'y', 'm', 'm', '-', '0', '0', '2'};
+constexpr char kMagic[8] = {'s', 'y', 'm', 'm', '-', '0', '0', '3'};
 
 // The header in a packet. Both ends are on one machine, so the byte order is the machine's own.
 struct Header {
@@ -31,13 +31,6 @@ static_assert(sizeof(Header) == kHeaderBytes && std::is_trivially_copyable_v<Hea
 }  // namespace
 
 const std::size_t kMaxMessage = sizeof(Header) + kMaxContribution;
-
-std::string_view name_of(MessageKind kind) {
-    constexpr std::string_view kNames[] = {"unknown",   "hello",    "welcome", "refused", "barrier",
-                                           "allgather", "exchange", "result",  "failure"};
-    const auto index = static_cast<std::size_t>(kind);
-    return kNames[index < std::size(kNames) ? index : 0];
-}
 
 std::vector<std::byte> encode(const Message& message) {
     if (message.payload.size() > kMaxContribution) {
@@ -76,9 +69,8 @@ std::optional<Message> decode(std::span<const std::byte> packet, std::string& wh
         why_not = fmt::format("there is no rank {} of {}", header.rank, header.size);
     } else if (packet.size() > kMaxMessage) {
         why_not = fmt::format("it is longer than {} bytes", kMaxMessage);
-    } else if (header.kind < static_cast<std::uint16_t>(MessageKind::kHello) ||
-               header.kind > static_cast<std::uint16_t>(MessageKind::kFail) ||
-               header.deadline_ns < 0 || header.limit_ns < 0 || header.name[kMaxName] != '\0') {
+    } else if (header.kind >= kNamesOf<MessageKind>.values.size() || header.deadline_ns < 0 ||
+               header.limit_ns < 0 || header.name[kMaxName] != '\0') {
         why_not = "its header is invalid";
     } else {
         const Deadline::Clock::time_point end{std::chrono::nanoseconds(header.deadline_ns)};

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "common/sys/deadline.hpp"
+#include "common/sys/named.hpp"
 
 namespace symm {
 
 /// Kinds of packets. The table of socket_bootstrap.hpp shows which ranks send which.
 enum class MessageKind : std::uint16_t {
-    kHello = 1,
+    kHello,
     kWelcome,
     kRefused,
     kBarrier,
@@ -27,8 +28,10 @@ enum class MessageKind : std::uint16_t {
     kFail,
 };
 
-/// `barrier`, `allgather`, ...
-std::string_view name_of(MessageKind kind);
+constexpr auto names_of(MessageKind) {
+    return names("MessageKind", "hello", "welcome", "refused", "barrier", "allgather", "exchange",
+                 "result", "failure");
+}
 
 /// The content of one packet. Descriptors travel beside it.
 struct Message {
