@@ -10,6 +10,7 @@
 #include "common/sys/creator_process.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 namespace {
@@ -40,7 +41,6 @@ constexpr DriverTable kForked = {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
     &Refusing<decltype(DriverTable::name##_)>::call,
 #include "common/driver/functions.inc"
-#undef SYMM_DRIVER_FUNCTION
 };
 
 void require_gpu(const DriverTable& table) {
@@ -95,10 +95,8 @@ void load(Choice& c) {
 }  // namespace
 
 void choose_driver(std::string_view name) {
-    if (name != "auto" && name != "native" && name != "emulated") {
-        throw std::invalid_argument(
-            fmt::format("unknown driver '{}': choose auto, native or emulated", name));
-    }
+    refuse_unless(name == "auto" || name == "native" || name == "emulated",
+                  "unknown driver '{}': choose auto, native or emulated", name);
     Choice& c = choice();
     const std::lock_guard lock(c.mutex);
     if (c.in_use.load() != nullptr && name != c.asked) {

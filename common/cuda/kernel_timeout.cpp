@@ -6,6 +6,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 namespace {
@@ -21,11 +22,9 @@ KernelTimeout::KernelTimeout(std::chrono::nanoseconds limit)
 
 void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
                                 const std::function<void()>& meanwhile) {
-    if (is_captured(stream.get())) {  // to wait would break the capture
-        throw std::invalid_argument(
-            "synchronize() waits for a stream, and this one is being captured: end the capture, "
-            "launch the graph, and call synchronize() then");
-    }
+    refuse_unless(!is_captured(stream.get()),  // to wait would break the capture
+                  "synchronize() waits for a stream, and this one is being captured: end the "
+                  "capture, launch the graph, and call synchronize() then");
     // The kernel's own limit passes first, so that the kernel can report what it waited for.
     constexpr std::chrono::seconds kGrace{2};
     constexpr std::chrono::seconds kAbort{5};  // milliseconds on a GPU

@@ -7,12 +7,12 @@
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
-#include <stdexcept>
 #include <vector>
 
 #include "common/emu/emulator.hpp"
 #include "common/emu/errors.hpp"
 #include "common/sys/environment.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm::emu {
 namespace {
@@ -42,9 +42,7 @@ void print_calls_at_exit() {
 
 std::size_t find(std::string_view function) {
     const std::size_t index = index_of_function(function);
-    if (index == kDriverFunctions.size()) {
-        throw std::invalid_argument(fmt::format("{} is not in driver/functions.inc", function));
-    }
+    refuse_unless(index < kDriverFunctions.size(), "{} is not in driver/functions.inc", function);
     return index;
 }
 
@@ -58,9 +56,7 @@ void plan(const PlannedFailure& failure) {
 }
 
 void fail_call(std::string_view function, long k, std::optional<CUresult> result) {
-    if (k < 1) {
-        throw std::invalid_argument(fmt::format("calls count from 1, not from {}", k));
-    }
+    refuse_unless(k >= 1, "calls count from 1, not from {}", k);
     plan({find(function), calls_made(function) + k, result});
 }
 

@@ -7,12 +7,10 @@
 /// that one. So the next call waits on the host until all ranks have refused theirs too. Otherwise
 /// the others wait in kernels for this rank, and its call throws.
 
-#include <fmt/core.h>
-
 #include <cstdint>
-#include <stdexcept>
 
 #include "common/bootstrap/bootstrap.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 
@@ -26,13 +24,10 @@ public:
         if (was_refused_) {
             const auto all = bootstrap.allgather("the call after a refused one", calls_);
             for (std::size_t rank = 0; rank < all.size(); ++rank) {
-                if (all[rank] != calls_) {
-                    throw std::invalid_argument(
-                        fmt::format("rank {} has refused its call {}, and rank {} its call {}: all "
-                                    "ranks must make "
-                                    "the same calls",
-                                    bootstrap.rank(), calls_, rank, all[rank]));
-                }
+                refuse_unless(all[rank] == calls_,
+                              "rank {} has refused its call {}, and rank {} its call {}: all ranks "
+                              "must make the same calls",
+                              bootstrap.rank(), calls_, rank, all[rank]);
             }
             was_refused_ = false;
         }

@@ -19,6 +19,7 @@
 #include "common/sys/closed_on_fork.hpp"
 #include "common/sys/log.hpp"
 #include "common/sys/print.hpp"
+#include "common/sys/refuse_unless.hpp"
 #include "common/sys/system_error.hpp"
 #include "common/sys/usage_error.hpp"
 
@@ -178,9 +179,7 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
 
 int run_ranks(const RankOptions& options, const Body& body) {
     require_known(options.mode);
-    if (!body) {
-        throw std::invalid_argument("run_ranks() needs a body, which each rank runs");
-    }
+    refuse_unless(static_cast<bool>(body), "run_ranks() needs a body, which each rank runs");
     if (has_been_a_rank) {
         throw std::logic_error("run_ranks() in process mode works only once per program");
     }

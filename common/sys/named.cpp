@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "common/sys/refuse_unless.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -20,10 +20,9 @@ std::size_t find_name(std::span<const std::string_view> names, std::string_view 
 
 std::string_view name_at(std::span<const std::string_view> names, std::string_view what,
                          std::int64_t position) {
-    if (static_cast<std::size_t>(position) >= names.size()) {
-        throw std::invalid_argument(fmt::format("{} is not a valid {}", position, what));
-    }
-    return names[static_cast<std::size_t>(position)];
+    const auto index = static_cast<std::size_t>(position);
+    refuse_unless(index < names.size(), "{} is not a valid {}", position, what);
+    return names[index];
 }
 
 }  // namespace symm

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/sys/refuse_unless.hpp"
 #include "common/sys/system_error.hpp"
 
 namespace symm {
@@ -26,11 +27,9 @@ struct Address {
 
     explicit Address(std::string_view text) {
         name.sun_family = AF_UNIX;
-        if (text.empty() || text.size() >= sizeof(name.sun_path)) {
-            throw std::invalid_argument(
-                fmt::format("'{}' cannot name a socket: a name has 1 to {} characters", text,
-                            sizeof(name.sun_path) - 1));
-        }
+        refuse_unless(!text.empty() && text.size() < sizeof(name.sun_path),
+                      "'{}' cannot name a socket: a name has 1 to {} characters", text,
+                      sizeof(name.sun_path) - 1);
         std::memcpy(name.sun_path + 1, text.data(), text.size());
         size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
     }

@@ -1,4 +1,5 @@
 #include "common/cuda/launch.hpp"
+#include "common/sys/refuse_unless.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/05_device_prims/signal.hpp"
 #include "labs/06_allreduce/algorithms/call.hpp"
@@ -38,9 +39,8 @@ void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& s
         using T = decltype(zero);
         using Pack = simt::Pack16;
         constexpr int kMost = kMaxAllReduceRanks;
-        if (sources.size() > kMost) {
-            throw std::invalid_argument("too many machines for one sum");
-        }
+        refuse_unless(sources.size() <= kMost, "{} machines are too many for one sum",
+                      sources.size());
         for (std::size_t i = 0; i < count; i += kPerPack<T, Pack>) {
             Pack packs[kMost] = {};
             for (std::size_t m = 0; m < sources.size(); ++m) {

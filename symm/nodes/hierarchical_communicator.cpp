@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 
@@ -28,11 +29,9 @@ void require_memory(CUdeviceptr begin, std::size_t count, DataType type) {
         if (unknown && found == 0) {
             return;
         }
-        if (unknown) {
-            throw std::invalid_argument(
-                fmt::format("{} x {} do not fit in the memory at {:#x}, which ends after {} bytes",
-                            count, name_of(type), begin, found));
-        }
+        refuse_unless(!unknown,
+                      "{} x {} do not fit in the memory at {:#x}, which ends after {} bytes", count,
+                      name_of(type), begin, found);
         found = base + size - begin;
     }
 }
