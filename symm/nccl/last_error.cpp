@@ -2,7 +2,6 @@
 
 #include <array>
 #include <mutex>
-#include <string>
 
 #include "common/sys/log.hpp"
 

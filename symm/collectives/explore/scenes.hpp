@@ -8,7 +8,6 @@
 #include <symm/kernel.hpp>
 #include <tools/explore/explore_main.hpp>
 #include <tools/explore/timeouts.hpp>
-#include <vector>
 
 namespace symm::collectives {
 

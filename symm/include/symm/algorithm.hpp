@@ -19,10 +19,8 @@
 
 #include <cuda.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
-#include <utility>
 #include <vector>
 
 #include "labs/05_device_prims/reduction/data_type.hpp"
@@ -31,8 +29,6 @@
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
-
-#include <functional>
 #endif
 
 namespace symm {
@@ -59,8 +55,6 @@ struct AlgorithmTraits {
 };
 
 namespace detail {
-
-inline constexpr std::array kRankSteps{2, 4, 8};
 
 #ifdef __CUDACC__
 template <class Kernel>
@@ -109,27 +103,24 @@ struct AlgorithmOf {
 #ifdef __CUDACC__
         const auto* const entry = reinterpret_cast<const void*>(&algorithm_entry<Kernel<T, kMost>>);
         int device = 0, multiprocessors = 0, blocks = 0;
-        for (const auto& step : std::initializer_list<std::function<cudaError_t()>>{
-                 [&] {
-                     return cudaGetFuncBySymbol(reinterpret_cast<cudaFunction_t*>(function), entry);
-                 },
-                 [&] { return cudaGetDevice(&device); },
-                 [&] {
-                     return cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
-                                                   device);
-                 },
-                 [&] {
-                     return cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                         &blocks, entry, static_cast<int>(threads),
-                         simt::shared_bytes_of<Kernel<T, kMost>>());
-                 }}) {
-            if (const cudaError_t result = step(); result != cudaSuccess) {
-                return static_cast<int>(result);
-            }
+        cudaError_t result = cudaSuccess;
+        const auto succeeds = [&](cudaError_t call) {
+            result = call;
+            return result == cudaSuccess;
+        };
+        if (succeeds(cudaGetFuncBySymbol(reinterpret_cast<cudaFunction_t*>(function), entry)) &&
+            succeeds(cudaGetDevice(&device)) &&
+            succeeds(
+                cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device)) &&
+            succeeds(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                &blocks, entry, static_cast<int>(threads),
+                simt::shared_bytes_of<Kernel<T, kMost>>()))) {
+            *resident = static_cast<unsigned>(blocks * multiprocessors);
         }
-        *resident = static_cast<unsigned>(blocks * multiprocessors);
-#endif
+        return static_cast<int>(result);
+#else
         return 0;
+#endif
     }
 
     /// Null: compiled for emulated GPUs only.
