@@ -60,11 +60,14 @@ void Device::make_current() const {
     cu_check(cuCtxSetCurrent(context()), "cuCtxSetCurrent(device={})", ordinal());
 }
 
-CurrentContext::CurrentContext(CUcontext context) {
+CurrentContext::CurrentContext() {
     cu_check(cuCtxGetCurrent(&callers_), "cuCtxGetCurrent()");
-    if (callers_ != context) {
+}
+
+CurrentContext::CurrentContext(CUcontext context) : CurrentContext() {
+    changed_ = callers_ != context;
+    if (changed_) {
         cu_check(cuCtxSetCurrent(context), "cuCtxSetCurrent()");
-        changed_ = true;
     }
 }
 

@@ -58,6 +58,8 @@ public:
 /// functions begin with one. Costs one driver call if the context is current already.
 class CurrentContext {
 public:
+    /// For a scope that changes the context itself. The driver is initialised. Throws CudaError.
+    CurrentContext();
     /// Throws CudaError.
     explicit CurrentContext(CUcontext context);
     explicit CurrentContext(const Device& device) : CurrentContext(device.context()) {}
@@ -67,7 +69,7 @@ public:
 
 private:
     CUcontext callers_ = nullptr;
-    bool changed_ = false;
+    bool changed_ = true;
 };
 
 }  // namespace symm

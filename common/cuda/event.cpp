@@ -18,6 +18,10 @@ void Event::record(CUstream stream) const {
     cu_check(cuEventRecord(value_, stream), "cuEventRecord()");
 }
 
+void Event::make_wait(CUstream stream) const {
+    cu_check(cuStreamWaitEvent(stream, value_, 0), "cuStreamWaitEvent()");
+}
+
 double elapsed_us(const Event& start, const Event& end) {
     float milliseconds = 0;
     cu_check(cuEventElapsedTime(&milliseconds, start.get(), end.get()), "cuEventElapsedTime()");

@@ -17,6 +17,8 @@ public:
     CUevent get() const { return value_; }
     /// Marks the point that the stream has reached when all work queued so far is done.
     void record(CUstream stream) const;
+    /// Makes the stream's later work wait for that point.
+    void make_wait(CUstream stream) const;
 
     static void give_back(CUevent event);
 };

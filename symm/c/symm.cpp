@@ -1,6 +1,5 @@
 #include "symm/c/symm.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -22,7 +20,6 @@
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "common/bootstrap/meeting.hpp"
 #include "common/bootstrap/socket_bootstrap.hpp"
@@ -145,13 +142,12 @@ template <class Body>
 symm_result guarded(const symm_comm* comm, const Body& body) noexcept {
     return guarded([&] {
         require(comm, "comm");
-        if (!comm->creator.is_this_one()) {
-            throw std::invalid_argument(fmt::format(
-                "comm belongs to process {}: this process, {}, is a child that fork() made of it, "
-                "and cannot use it. Start ranks as new programs (exec, posix_spawn; Python: "
-                "multiprocessing's \"spawn\")",
-                comm->creator.id(), ::getpid()));
-        }
+        refuse_unless(
+            comm->creator.is_this_one(),
+            "comm belongs to process {}: this process, {}, is a child that fork() made of "
+            "it, and cannot use it. Start ranks as new programs (exec, posix_spawn; "
+            "Python: multiprocessing's \"spawn\")",
+            comm->creator.id(), ::getpid());
         refuse_unless(comm->open != nullptr, "comm was destroyed by symm_comm_destroy()");
         body(*comm->open);
     });
@@ -181,21 +177,6 @@ void choose() {
 #endif
 }
 
-/// The caller's context, which is current again when the scope is left: creation changes it.
-class CallersContext {
-public:
-    CallersContext() {
-        device_count();  // initialises the driver
-        cu_check(cuCtxGetCurrent(&context_), "cuCtxGetCurrent()");
-    }
-    CallersContext(const CallersContext&) = delete;
-    CallersContext& operator=(const CallersContext&) = delete;
-    ~CallersContext() { cuCtxSetCurrent(context_); }
-
-private:
-    CUcontext context_ = nullptr;
-};
-
 /// Every creation: `meet` returns the connection to the other ranks.
 symm_result create(symm_comm** comm, const symm_options* asked,
                    const std::function<std::unique_ptr<Bootstrap>()>& meet) noexcept {
@@ -219,7 +200,8 @@ symm_result create(symm_comm** comm, const symm_options* asked,
         }
         require_environment();
         choose();
-        const CallersContext callers;
+        device_count();                // initialises the driver
+        const CurrentContext callers;  // creation makes the rank's current
         std::unique_ptr<Bootstrap> bootstrap = meet();
         const RankMode mode = common_mode(*bootstrap);
         auto made = std::make_unique<Open>(
@@ -234,6 +216,13 @@ symm_result create(symm_comm** comm, const symm_options* asked,
         }
         *comm = new_handle(std::move(made));
     });
+}
+
+/// Makes the stream's later work wait for what is queued in `earlier` so far.
+void follow(CUstream stream, CUstream earlier) {
+    const Event end(CU_EVENT_DISABLE_TIMING);
+    end.record(earlier);
+    end.make_wait(stream);
 }
 
 void require_rank(int rank, int ranks) {
@@ -296,7 +285,6 @@ void* symm_driver_function(const char* name) {
         function = reinterpret_cast<void*>(driver.known##_); \
     }
 #include "common/driver/functions.inc"
-#undef SYMM_DRIVER_FUNCTION
         refuse_unless(function != nullptr, "libsymm calls no function of the driver named {}",
                       name);
     });
@@ -442,9 +430,7 @@ symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
             refuse_unless(!is_captured(stream),
                           "the stream is being captured: end the capture, launch the graph, and "
                           "synchronize then");
-            const Event end(CU_EVENT_DISABLE_TIMING);
-            end.record(stream);
-            cu_check(cuStreamWaitEvent(open.stream->get(), end.get(), 0), "cuStreamWaitEvent()");
+            follow(open.stream->get(), stream);
         }
         open.communicator->synchronize(*open.stream, "the stream");
     });
@@ -475,9 +461,7 @@ symm_result symm_comm_follow(symm_comm* comm, symm_stream stream, symm_stream ea
         refuse_unless(!is_captured(earlier),
                       "the stream to follow is being captured, and the other is not: end the "
                       "capture first");
-        const Event end(CU_EVENT_DISABLE_TIMING);
-        end.record(earlier);
-        cu_check(cuStreamWaitEvent(stream, end.get(), 0), "cuStreamWaitEvent()");
+        follow(stream, earlier);
     });
 }
 

@@ -10,6 +10,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/sys/log.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::chrono::seconds kGrace{5};
 
 void order(CUstream earlier, CUstream later, const Event& event) {
     event.record(earlier);
-    cu_check(cuStreamWaitEvent(later, event.get(), 0), "cuStreamWaitEvent()");
+    event.make_wait(later);
 }
 
 void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
@@ -70,20 +71,17 @@ Exchange::~Exchange() {
 
 void Exchange::require_possible(CUstream stream) {
     throw_if_failed();
-    if (is_captured(stream)) {
-        throw std::invalid_argument(
-            "a call that goes through host memory cannot be captured: its thread would not notice "
-            "the graph's launches");
-    }
+    refuse_unless(!is_captured(stream),
+                  "a call that goes through host memory cannot be captured: its thread would not "
+                  "notice the graph's launches");
 }
 
 void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
                      const simt::Timeout& kernels) {
     require_possible(stream);
-    if (call.count > part_bytes() / size_of(call.type)) {
-        throw std::invalid_argument(fmt::format("a part of {} x {} has more than {} bytes",
-                                                call.count, name_of(call.type), part_bytes()));
-    }
+    refuse_unless(call.count <= part_bytes() / size_of(call.type),
+                  "a part of {} x {} has more than {} bytes", call.count, name_of(call.type),
+                  part_bytes());
     const std::size_t bytes = call.count * size_of(call.type);
     Part part{started_ + 1, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
@@ -105,8 +103,7 @@ void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
 }
 
 void Exchange::finish(CUstream stream) {
-    cu_check(cuStreamWaitEvent(stream, copied_in_[(finished_ + 1) % kDepth].get(), 0),
-             "cuStreamWaitEvent()");
+    copied_in_[(finished_ + 1) % kDepth].make_wait(stream);
     ++finished_;
 }
 
