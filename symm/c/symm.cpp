@@ -73,26 +73,23 @@ symm_comm* new_handle(std::unique_ptr<Open> open) {
     return &all.emplace_back(symm_comm{CreatorProcess(), std::move(open)});
 }
 
-/// The values' numbers, in an enumeration of symm.h.
-template <class To, class From, std::size_t kCount>
-constexpr std::array<To, kCount> numbered(const std::array<From, kCount>& values) {
-    std::array<To, kCount> numbers{};
-    for (std::size_t i = 0; i < kCount; ++i) {
-        numbers[i] = static_cast<To>(values[i]);
-    }
-    return numbers;
+/// Whether the values of two enumerations have the same numbers.
+constexpr bool agree(const auto& c, const auto& cpp) {
+    return std::equal(c.begin(), c.end(), cpp.begin(), cpp.end(), [](auto one, auto other) {
+        return static_cast<int>(one) == static_cast<int>(other);
+    });
 }
 
 static_assert(SYMM_VERSION == SYMM_PROJECT_VERSION, "symm.h and CMakeLists.txt disagree");
-static_assert(std::array{SYMM_INT8, SYMM_UINT8, SYMM_INT32, SYMM_UINT32, SYMM_INT64, SYMM_UINT64,
-                         SYMM_HALF, SYMM_FLOAT, SYMM_DOUBLE, SYMM_BFLOAT16} ==
-              numbered<symm_type>(std::array{DataType::kInt8, DataType::kUint8, DataType::kInt32,
-                                             DataType::kUint32, DataType::kInt64, DataType::kUint64,
-                                             DataType::kHalf, DataType::kFloat, DataType::kDouble,
-                                             DataType::kBfloat16}));
-static_assert(std::array{SYMM_SUM, SYMM_PROD, SYMM_MAX, SYMM_MIN, SYMM_AVG} ==
-              numbered<symm_op>(std::array{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax,
-                                           ReduceOp::kMin, ReduceOp::kAvg}));
+static_assert(agree(std::array{SYMM_INT8, SYMM_UINT8, SYMM_INT32, SYMM_UINT32, SYMM_INT64,
+                               SYMM_UINT64, SYMM_HALF, SYMM_FLOAT, SYMM_DOUBLE, SYMM_BFLOAT16},
+                    std::array{DataType::kInt8, DataType::kUint8, DataType::kInt32,
+                               DataType::kUint32, DataType::kInt64, DataType::kUint64,
+                               DataType::kHalf, DataType::kFloat, DataType::kDouble,
+                               DataType::kBfloat16}));
+static_assert(agree(std::array{SYMM_SUM, SYMM_PROD, SYMM_MAX, SYMM_MIN, SYMM_AVG},
+                    std::array{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
+                               ReduceOp::kAvg}));
 
 thread_local std::array<char, 2048> last_error{};
 
@@ -231,7 +228,7 @@ void require_rank(int rank, int ranks) {
 }
 
 Call call_of(Collective collective, const void* in, void* out, std::size_t count, symm_type type,
-             symm_op op, int root = 0) {
+             symm_op op, int root) {
     return {{static_cast<DataType>(type), static_cast<ReduceOp>(op), collective, root},
             address(in),
             address(out),
@@ -363,48 +360,25 @@ symm_result symm_window_retire(symm_comm* comm, void* window) {
     return guarded(comm, [&](Open& open) { open.communicator->retire(address(window)); });
 }
 
-symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t count,
-                            symm_type type, symm_op op, symm_stream stream) {
-    return call(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
-}
-int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
-                             symm_type type, symm_op op, symm_stream stream) {
-    return may_wait(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
-}
-symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
-                                symm_type type, symm_op op, symm_stream stream) {
-    return call(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
-}
-int symm_reduce_scatter_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
-                                 symm_type type, symm_op op, symm_stream stream) {
-    return may_wait(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
-}
-symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
-                            symm_type type, symm_stream stream) {
-    return call(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
-}
-int symm_all_gather_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
-                             symm_type type, symm_stream stream) {
-    return may_wait(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
-}
-symm_result symm_broadcast(symm_comm* comm, const void* in, void* out, size_t count, symm_type type,
-                           int root, symm_stream stream) {
-    return call(comm, call_of(Collective::kBroadcast, in, out, count, type, SYMM_SUM, root),
-                stream);
-}
-int symm_broadcast_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
-                            symm_type type, int root, symm_stream stream) {
-    return may_wait(comm, call_of(Collective::kBroadcast, in, out, count, type, SYMM_SUM, root),
-                    stream);
-}
-symm_result symm_reduce(symm_comm* comm, const void* in, void* out, size_t count, symm_type type,
-                        symm_op op, int root, symm_stream stream) {
-    return call(comm, call_of(Collective::kReduce, in, out, count, type, op, root), stream);
-}
-int symm_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count, symm_type type,
-                         symm_op op, int root, symm_stream stream) {
-    return may_wait(comm, call_of(Collective::kReduce, in, out, count, type, op, root), stream);
-}
+// A call, and whether it may wait. The rest are the parameters of both.
+#define SYMM_COLLECTIVE(name, kind, op, root, ...)                                                \
+    symm_result symm_##name(__VA_ARGS__) {                                                        \
+        return call(comm, call_of(Collective::kind, in, out, count, type, op, root), stream);     \
+    }                                                                                             \
+    int symm_##name##_may_wait(__VA_ARGS__) {                                                     \
+        return may_wait(comm, call_of(Collective::kind, in, out, count, type, op, root), stream); \
+    }
+SYMM_COLLECTIVE(all_reduce, kAllReduce, op, 0, symm_comm* comm, const void* in, void* out,
+                size_t count, symm_type type, symm_op op, symm_stream stream)
+SYMM_COLLECTIVE(reduce_scatter, kReduceScatter, op, 0, symm_comm* comm, const void* in, void* out,
+                size_t count, symm_type type, symm_op op, symm_stream stream)
+SYMM_COLLECTIVE(all_gather, kAllGather, SYMM_SUM, 0, symm_comm* comm, const void* in, void* out,
+                size_t count, symm_type type, symm_stream stream)
+SYMM_COLLECTIVE(broadcast, kBroadcast, SYMM_SUM, root, symm_comm* comm, const void* in, void* out,
+                size_t count, symm_type type, int root, symm_stream stream)
+SYMM_COLLECTIVE(reduce, kReduce, op, root, symm_comm* comm, const void* in, void* out, size_t count,
+                symm_type type, symm_op op, int root, symm_stream stream)
+#undef SYMM_COLLECTIVE
 
 symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual, void* out,
                                      const void* weight, unsigned rows, unsigned hidden,
