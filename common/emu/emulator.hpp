@@ -1,17 +1,7 @@
 #pragma once
 /// \file
 /// The state of the emulated driver in this process: what exists, and the lock that guards it.
-///
-/// Where to look (each room uses those above it):
-///
-/// | room | holds |
-/// |---|---|
-/// | here | the state and the kinds of memory in it; SYMM_EMU_*; calls that fail on request |
-/// | streams | contexts; work that is queued: streams, events, captures and graphs |
-/// | memory: addresses | cuMemCreate, cuMemMap, cuMemSetAccess and the like; cuMemAlloc |
-/// | memory: use | copies; handles for other processes; lossy pairs; caught illegal accesses |
-/// | kernels | a kernel's threads; kernels found by name, and the host code that runs for them |
-/// | driver | cuInit, queries of devices, and the table of all functions |
+/// README.md is the map of the folder.
 ///
 /// An emulated function has the real one's name and parameters. It throws Refused if the real one
 /// answers with an error; the table's functions (driver/table.hpp) turn that into the answer.

@@ -4,17 +4,8 @@
 /// thread of the operating system.
 ///
 /// Each runs until it waits: at a barrier of its block (block_barrier.hpp), or after a poll that
-/// found nothing. Then the next one goes on. (Each block of a launch has a thread of its own:
-/// launch.hpp.) When all fibers of a block wait, its thread pauses. With a thread for each CUDA
-/// thread, tests took twice as long.
-///
-/// | context                  | what it does                  | ordered for ThreadSanitizer             |
-/// |--------------------------|-------------------------------|-----------------------------------------|
-/// | the thread               | run_in_turns(): the loop      | after its caller                        |
-/// | each fiber               | the body                      | after happens_before(argument), and as the body does |
-///
-/// A switch orders nothing, so a missing barrier between two fibers is a data race, as it is
-/// between two CUDA threads. Later calls, on whatever thread, reuse the fibers.
+/// found nothing. Then the next one goes on. For ThreadSanitizer a switch orders nothing
+/// (README.md). Later calls, on whatever thread, reuse the fibers.
 
 #include <atomic>
 #include <cstdint>

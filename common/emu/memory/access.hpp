@@ -2,16 +2,9 @@
 /// \file
 /// Who may access which memory, and how the protection of pages enforces it.
 ///
-/// Each mapping has a table of what every device and the host may do. A page has one protection for
-/// all threads of the process, whichever device's kernel they run. It is set when a kernel or
-/// a copy starts, and by cuMemSetAccess, and stays until the next time. If kernels run and no
-/// copy does, it combines the rights of the host and of the devices that run kernels; otherwise
-/// those of the host and of all devices.
-///
-/// A kernel that touches memory without access faults, except in three cases: the host has access
-/// to the memory; a copy is running; a kernel of a device that has access is running. Host code is
-/// subject to the same protection, so not every access of the host to device memory faults. Every
-/// device has access to plain memory (cuMemAlloc).
+/// Each mapping has a table of what every device and the host may do, and one protection for all
+/// threads of the process. A kernel or a copy sets it when it starts, from the rights of those that
+/// run then: README.md tells which accesses fault.
 
 #include <cuda.h>
 

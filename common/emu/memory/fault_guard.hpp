@@ -5,8 +5,8 @@
 /// On a GPU an illegal access makes the context unusable. On the host it is a signal, SIGSEGV or
 /// SIGBUS. A handler of these signals jumps out of the guarded code. Faults of threads that run no
 /// guarded code go to the handler that was there before, which may return; this one stays in place.
-/// The jump calls no destructors, so guarded code that faults may leak what it held. See access.hpp
-/// for who may access what.
+/// The jump calls no destructors, so guarded code that faults may leak what it held. README.md says
+/// who may access what.
 
 #include <cstdint>
 #include <functional>

@@ -1,20 +1,9 @@
 #pragma once
 /// \file
-/// Pairs of GPUs that claim peer access, but lose accesses (SYMM_EMU_LOSSY=0:1:loads+stores). There
-/// are real machines that do that, so lab 02 checks every pair. With this, its check can be tested.
+/// Pairs of GPUs that claim peer access, but lose accesses (SYMM_EMU_LOSSY=0:1:loads+stores).
 ///
-/// All devices of a process see the same pages. So while a kernel of the first device of a pair
-/// runs, the whole process sees private copies (MAP_PRIVATE) of the second device's memory:
-///
-/// | lost   | the kernel sees                 | when it has ended                      |
-/// |--------|---------------------------------|----------------------------------------|
-/// | stores | copies                          | they are dropped                       |
-/// | loads  | copies with every word inverted | words it changed are written to memory |
-/// | both   | copies with every word inverted | they are dropped                       |
-///
-/// Where only loads are lost, a store of exactly the inverted value is lost too: the word then
-/// looks unchanged. Kernels of other devices that run meanwhile in the same process see the copies,
-/// too. So where ranks use a lossy pair together, they should be processes.
+/// While a kernel of the first device of a pair runs, the whole process sees private copies of the
+/// second device's memory: README.md has the table of what is lost.
 
 #include <cuda.h>
 

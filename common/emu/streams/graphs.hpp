@@ -2,17 +2,9 @@
 /// \file
 /// Stream capture and graphs.
 ///
-/// While a stream captures, work that is queued on it becomes a node of a graph. The stream keeps
-/// the set of nodes that its next node comes after. An event recorded in the stream gets a copy of
-/// that set. Another stream that waits for the event joins the capture, and its nodes come after
-/// that set (fork). If the first stream, the origin, waits for an event of the other stream, its
-/// next node comes after the nodes of both (join).
-///
-///     origin:  A ---record--- B ------------wait--- D
-///     other:         \--wait--- C ---record--/              nodes A B C D; D after A, B and C
-///
-/// A graph runs its nodes one after the other, in the order of capture, which respects all these
-/// dependencies. Branches do not run at the same time.
+/// While a stream captures, work that is queued on it becomes a node of a graph, after the nodes
+/// that the stream has seen so far; events pass these on to other streams (README.md has a
+/// drawing). A graph runs its nodes one after the other, in the order of capture.
 
 #include <cuda.h>
 
