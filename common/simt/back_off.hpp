@@ -4,7 +4,7 @@
 ///
 /// An emulated GPU has far more threads than the host has processors, so a thread that polls
 /// without a pause keeps the thread that it waits for from running. The threads of an emulated
-/// block are fibers, which take turns (emu/fibers.hpp): there a poll that found nothing lets the
+/// block are fibers, which take turns (emu/kernels/fibers.hpp): there a poll that found nothing lets the
 /// others go on.
 ///
 /// Other threads yield first. But yielding is not enough: Linux divides the processors among
@@ -33,7 +33,7 @@ inline void pause(int round) {
     }
 }
 
-/// How a fiber lets others go on (emu/fibers.hpp).
+/// How a fiber lets others go on (emu/kernels/fibers.hpp).
 using GiveWay = void (*)(bool idle);
 
 namespace detail {

@@ -24,7 +24,7 @@ def main() -> int:
         missing = [path for path in files if not path.is_file()]
         for path in missing:
             print(f"docs/WHERE.md: {path.relative_to(ROOT)} does not exist")
-        if not missing and not any(row[3] in path.read_text() for path in files):
+        if not missing and not all(row[3] in path.read_text() for path in files):
             print(f"docs/WHERE.md: {row[2]} does not contain {row[3]}")
             wrong += 1
         wrong += len(missing)

@@ -1,4 +1,4 @@
-// What the dynamic linker finds here before NCCL: the functions of nccl_functions.inc and
+// What the dynamic linker finds here before NCCL: the functions that the drop-in has to see, and
 // ncclGetLastError.
 
 #include <exception>

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The engine between machines: it carries data where GPUs cannot reach each other's memory.
+/// Between machines: carries data where GPUs cannot reach each other's memory.
 ///
 /// Ranks with the same number on all machines are a *rail*. An exchange is one rank's connection to
 /// its rail, and adds up buffers along it. Part k is the data of the k-th start(): it is copied to

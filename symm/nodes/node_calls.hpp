@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Checked AllReduce calls over several machines, run by the programs with any engine.
+/// Checked AllReduce calls over several machines, run by the programs with any rail.
 
 #include <memory>
 

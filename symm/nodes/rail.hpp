@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// Sends host memory between a rail's ranks, from machine to machine: all that a staged exchange
-/// needs from its engine.
+/// needs from a network.
 
 #include <cstddef>
 #include <string_view>

@@ -270,7 +270,7 @@ void Communicator::finish() {
 
 void Communicator::throw_async_error() {
     const CurrentContext current(rank_.gpu());
-    rank_.bootstrap().throw_async_error("an AllReduce");
+    rank_.bootstrap().throw_async_error("a call");
     timeout_.throw_if_gave_up();
 }
 

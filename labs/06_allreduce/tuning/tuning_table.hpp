@@ -1,12 +1,12 @@
 #pragma once
 /// \file
 /// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
-/// machine, as text (TuningTable). `06_allreduce_tune FILE` writes the rows of an AllReduce:
+/// machine, as text (TuningTable). `06_allreduce_tune FILE` writes one:
 ///
-///     ranks          calls  oneshot  sentinel  push  twoshot
-///         2       floating      16K        8M     -      16M
-///         2        integer     512K         -     -      16M
-///         2  reducescatter       1M         -     -     256M
+///     ranks          calls  oneshot  sentinel  push  twoshot  chunks
+///         2       floating      16K        8M     -      16M    256M
+///         2        integer     512K         -     -      16M    256M
+///         2  reducescatter       1M         -     -     256M       -
 
 #include <array>
 #include <cstddef>

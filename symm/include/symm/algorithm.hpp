@@ -15,7 +15,7 @@
 /// SYMM_ALGORITHMS(symm::algorithm<Mine>({.name = "mine", .slots_per_peer = 1024}))
 /// ```
 ///
-/// symm/collectives/README.md builds one, and has the rules for kernels.
+/// symm/examples/README.md builds one; symm/collectives/README.md has the rules for kernels.
 
 #include <cuda.h>
 
