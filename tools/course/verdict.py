@@ -183,12 +183,13 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
         if verdict.passed and exercise.explore:
             verdict = explore(exercise, answer)
         if verdict.passed:
-            explored = verdict.say
+            explored = verdict
             verdict = (build(exercise, exercise.target) or test(exercise, answer)
-                       if exercise.target else Verdict(True, "Right.", raw=verdict.raw))
+                       if exercise.target else Verdict(True, "Right."))
         if verdict.passed:
+            verdict.raw = explored.raw + verdict.raw
             verdict = beyond_tests(exercise, answer, verdict)
-            verdict.say += explored if verdict.passed else ""
+            verdict.say += explored.say if verdict.passed else ""
     ninja.Line().clear()
     if verdict.passed and is_learners:
         exercises.write(check_tree.accepted(exercise),
@@ -216,10 +217,17 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
         return explain(exercise, ended, answer)
     number = sum(row["executions"] for row in ended.rows)
     names = " and ".join(protocols)
-    if number == 1:
-        return Verdict(True, f" The only execution of {names} is right.")
     which = "All" if all(row["exhausted"] for row in ended.rows) else "The first"
-    return Verdict(True, f" {which} {number} executions of {names} are right.")
+    return Verdict(True, f" The only execution of {names} is right." if number == 1 else
+                   f" {which} {number} executions of {names} are right.",
+                   raw=ended.output + costs(ended.rows))
+
+
+def costs(rows: list) -> str:
+    """What right executions cost, a line each, for the rules on waste."""
+    return "".join(f"accesses over links: {row['protocol']} {row['over_links']}\n" +
+                   f"polls over links: {row['protocol']}\n" * row["polls_over_links"]
+                   for row in rows if not row["may_give_up"])
 
 
 def test(exercise: Exercise, answer: str) -> Verdict:

@@ -284,12 +284,12 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
-        R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"counterexample":[{}],)"
-        R"("involved":[{}],"cells":[{}],"steps":[{}]}})",
+        R"("polls_over_links":{},"seconds":{:.3f},"exhausted":{},"failed":{},"why":{},)"
+        R"("counterexample":[{}],"involved":[{}],"cells":[{}],"steps":[{}]}})",
         json_string(protocol), may_give_up, report.threads, report.executions, report.over_links,
-        report.seconds, report.exhausted, report.failed, json_string(report.why),
-        fmt::join(lines, ","), fmt::join(report.involved, ","), fmt::join(cells, ","),
-        fmt::join(steps, ","));
+        report.polls_over_links, report.seconds, report.exhausted, report.failed,
+        json_string(report.why), fmt::join(lines, ","), fmt::join(report.involved, ","),
+        fmt::join(cells, ","), fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

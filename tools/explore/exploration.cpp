@@ -43,8 +43,13 @@ simt::Awaited Exploration::await(const std::function<bool()>& poll, const std::u
             "wait: only the code of a launch may wait");
     }
     const Inside inside(*this);
-    return waits_.await(
+    const simt::Awaited how = waits_.await(
         inside.thread, [&] { return run(inside.thread, poll); }, gave_up);
+    for (const auto& polled : inside.thread.wait.polled) {
+        const std::uintptr_t address = model_.locations()[polled.location].address;
+        polls_over_links_ |= log_.is_of_another_rank(address, inside.thread);
+    }
+    return how;
 }
 
 void Exploration::fail(const std::string& why) {
@@ -211,6 +216,7 @@ Report Exploration::explore() {
             break;
         }
     }
+    report.polls_over_links = polls_over_links_;
     report.seconds = seconds();
     return report;
 }

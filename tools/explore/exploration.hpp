@@ -86,6 +86,7 @@ private:
     Accesses accesses_{memory_, model_, search_, log_, waits_};
     Thread* thread_ = nullptr;  ///< Whose code runs, or has entered the explorer.
     bool inside_ = true;
+    bool polls_over_links_ = false;
 };
 
 /// Whether a thread of a scene runs, and not the explorer itself.

@@ -152,6 +152,7 @@ struct Report {
     std::uint64_t executions = 0;
     /// Accesses of other ranks' memory in the first execution, of 16 bytes at most.
     std::uint64_t over_links = 0;
+    bool polls_over_links = false;  ///< A wait has polled another rank's memory, in any execution.
     double seconds = 0;
     int threads = 0;
     std::vector<ReportedStep> steps;              ///< Of the failing, or the recorded execution.

@@ -169,11 +169,15 @@ void Log::fail(std::string why, std::vector<long> involved) {
     siglongjmp(failed_, 1);
 }
 
+bool Log::is_of_another_rank(std::uintptr_t address, const Thread& thread) const {
+    const NamedMemory* const memory = memory_at(address);
+    return memory != nullptr && memory->rank >= 0 && memory->rank != thread.rank;
+}
+
 std::uint64_t Log::over_links() const {
     std::uint64_t accesses = 0;
     for (const LoggedStep& step : log_) {
-        const NamedMemory* const memory = memory_at(step.access.address);
-        if (memory != nullptr && memory->rank >= 0 && memory->rank != step.thread->rank) {
+        if (is_of_another_rank(step.access.address, *step.thread)) {
             accesses += (step.access.size + 15) / 16;  // memcpy is one step
         }
     }

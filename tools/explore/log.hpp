@@ -93,6 +93,7 @@ public:
     /// What fail() jumps to: for sigsetjmp().
     sigjmp_buf& failed() { return failed_; }
 
+    bool is_of_another_rank(std::uintptr_t address, const Thread& thread) const;
     /// Accesses of other ranks' memory, of 16 bytes at most.
     std::uint64_t over_links() const;
     /// Fills in the steps; if the execution has failed, also why.

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/simt/atomic.hpp"
 #include "tools/explore/counterexample.hpp"
 #include "tools/explore/explore.hpp"
 
@@ -287,6 +288,27 @@ bool wide_accesses_are_counted() {
     return is_as_expected("40 bytes over a link", "1 executions", report) && report.over_links == 3;
 }
 
+bool polls_over_links_are_seen() {
+    bool right = true;
+    for (const int owner : {0, 1}) {
+        const Report report = explore({}, [&](Scene& scene) {
+            auto* const flag = scene.allocate<std::uint32_t>(1, "flag", owner);
+            auto* const data = scene.allocate<std::uint32_t>(1, "data", 0);
+            scene.launch(0, {}, [=](const auto&) {
+                simt::store(data, 5U, simt::Order::kRelaxed);
+                simt::store(flag, 1U, simt::Order::kRelease);
+            });
+            scene.launch(1, {}, [=](const auto&) {
+                simt::await([&] { return simt::load(flag, simt::Order::kAcquire) == 1; }, nullptr);
+                simt::load(data, simt::Order::kRelaxed);  // once: it is no poll
+            });
+        });
+        right = is_as_expected("a poll", "1 executions", report) &&
+                report.polls_over_links == (owner == 0) && right;
+    }
+    return right;
+}
+
 // A scene's author chooses such texts.
 bool texts_are_quoted() {
     Report report;
@@ -322,7 +344,8 @@ int main() {
     for (const bool right :
          {is_as_expected("a thread leaves", "1 executions", leave_early(true)),
           is_as_expected("a thread leaves unannounced", "waits at a barrier", leave_early(false)),
-          unread_is_told(), wide_accesses_are_counted(), texts_are_quoted()}) {
+          unread_is_told(), wide_accesses_are_counted(), polls_over_links_are_seen(),
+          texts_are_quoted()}) {
         wrong += right ? 0 : 1;
     }
     fmt::print("{} reports are wrong\n", wrong);
