@@ -24,7 +24,7 @@ WORDS = [re.compile(words, re.VERBOSE) for words in (
     r"process_vm_\w+|f(?:re)?open|[io]?fstream)\b",
     # accesses that ThreadSanitizer and the explorer do not see, and other requests to the compiler
     r"\b(?:asm|__asm\w*|__attribute\w*|__declspec|_Pragma|extern|_mm\d*_\w+|__m\d+\w*|"
-    r"__builtin_(?:nontemporal|ia32)\w*|"
+    r"__builtin_(?:nontemporal|ia32)\w*|w?mem(?:p|c)cpy|wmem\w+|bcopy|swab|st[rp]\w*cpy|wcs\w+|"
     r"__(?:tsan|asan|ubsan|sanitizer|interceptor|cxa|libc|builtin_return)\w*|Annotate[A-Z]\w+)\b|"
     r"\[\[ \s* (?:using\s+)? (?:__)?(?:gnu|clang|_Clang)\b | \#\s*pragma\s+"
     r"(?:weak|redefine_extname|push_macro|pop_macro|(?:clang|GCC)\s+(?!unroll|loop))[^\n]*",

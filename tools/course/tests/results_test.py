@@ -89,6 +89,7 @@ __tsan_ignore_thread_begin();
 #pragma clang attribute push(__no, apply_to = function)
 #pragma redefine_extname fail fine
 asm volatile("");
+wmemcpy(to, from, 4);
 template <> struct std::hash<int>;
 namespace explore { void fail(); }
 ::testing::GTEST_FLAG(filter) = "";
@@ -109,6 +110,7 @@ ACCEPTED = """
 puts("exit of \\"main\\" # fork");
 const char quote = '"', brace = '{';
 symm::signal(&flag, 1);
+std::memcpy(to, from, 16);
 const auto text = R"(#define { )";
 for (int i = 0; i < 3; ++i) { if (a <= b && c == d) { e >> f; } }
 struct Less { bool operator()(int a, int b) const { return a < b; } };
