@@ -166,6 +166,7 @@ void three_stages(Scene& scene) {
 
 // Before the registration, and in each of two steps after it, rank 1 may have a tensor of its own.
 void symmetric_pool(Scene& scene, bool unequal) {
+    static_assert(SymmetricPool::kPerSegment == 2, "a segment has room for two tensors");
     const auto calls = explore::symmetric<Calls>(scene, 2, "calls");
     for (int rank = 0; rank < 2; ++rank) {
         scene.name(&calls.of(rank)->registered, 1, "registered", rank);
@@ -194,6 +195,10 @@ void symmetric_pool(Scene& scene, bool unequal) {
                     (tensors + SymmetricPool::kPerSegment - 1) / SymmetricPool::kPerSegment;
                 if (calls.of(rank)->registered == before) {
                     explore::fail("register_all() has made no collective call");
+                }
+                if (!has_reached(simt::load(&calls.of(1 - rank)->registered, simt::Order::kRelaxed),
+                                 calls.of(rank)->registered)) {
+                    explore::fail("register_all() has not waited for the other rank");
                 }
                 if (pool.registered() != segments) {
                     explore::fail(fmt::format("register_all() has registered {} of {} segments",
