@@ -26,6 +26,10 @@ void meetings(explore::Scene& scene, int ranks, std::uint32_t rounds) {
                     boxes.of(p)->word[round % 2][rank] = round;
                 }
                 if (!meet(memory, rank, ranks, round, waiter)) {
+                    if (!waiter.gave_up()) {
+                        explore::fail(fmt::format(
+                            "meeting {} is false on rank {}, and no wait gave up", round, rank));
+                    }
                     return;
                 }
                 for (int p = 0; p < ranks; ++p) {
