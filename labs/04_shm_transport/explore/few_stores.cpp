@@ -5,6 +5,7 @@
 #include "labs/04_shm_transport/connection/few_stores.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
+#include "tools/explore/unguessable.hpp"
 
 namespace symm {
 namespace {
@@ -15,9 +16,10 @@ using explore::Scene;
 void calls_of(Scene& scene, const std::vector<std::uint64_t>& counts) {
     constexpr std::size_t kMost = 9;
     const auto word = [](int rank, std::uint64_t step, std::uint64_t half) {
+        const auto number = static_cast<std::uint32_t>(2 * step + half);
         return step % 3 == 1   ? 0
                : step % 3 == 2 ? ~std::uint64_t{0}
-                               : 100 * (step + 1) + static_cast<std::uint64_t>(rank) * 10 + half;
+                               : std::uint64_t{explore::unguessable(rank, number)};
     };
     PairMemory* memory[2];
     for (int rank = 0; rank < 2; ++rank) {

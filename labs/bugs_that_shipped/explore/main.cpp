@@ -13,6 +13,7 @@
 #include "labs/bugs_that_shipped/two_streams.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
+#include "tools/explore/unguessable.hpp"
 
 namespace symm::bugs_that_shipped {
 namespace {
@@ -23,7 +24,7 @@ using Word = std::uint32_t;
 
 /// Unique to rank, call and index; never 0.
 Word input(int rank, Word call, Word i = 0) {
-    return 1 + static_cast<Word>(rank) + 10 * call + 100 * i;
+    return explore::unguessable(rank, 10 * call + i);
 }
 
 void check_sum(int ranks, int rank, Word call, Word i, Word sum) {

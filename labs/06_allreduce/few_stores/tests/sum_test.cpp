@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "labs/06_allreduce/few_stores/few_stores.hpp"
+#include "tools/explore/unguessable.hpp"
 
 namespace symm {
 namespace {
@@ -36,15 +37,19 @@ TEST_P(Sum, StaysInItsMemory) {
             simt::Waiter waiter({&gave_up, &report, 5'000'000'000});
             for (std::uint32_t call = 1; call <= 5; ++call) {
                 alignas(16) std::uint32_t data[8];
+                std::uint32_t expected[8] = {};
                 for (std::uint32_t i = 0; i < 8; ++i) {
-                    data[i] = 1000 * call + 100 * i + rank;
+                    data[i] = explore::unguessable(rank, 8 * call + i);
+                    for (int p = 0; p < ranks; ++p) {
+                        expected[i] += explore::unguessable(p, 8 * call + i);
+                    }
                 }
                 ASSERT_TRUE(
                     sum({&all[0].memory, sizeof(Guarded)}, rank, ranks, call, data, 8, waiter))
                     << "call " << call << " of " << ranks << " ranks: rank " << rank
                     << " has waited for rank " << report.waiting.peer;
                 for (std::uint32_t i = 0; i < 8; ++i) {
-                    ASSERT_EQ(data[i], ranks * (1000 * call + 100 * i) + ranks * (ranks - 1) / 2)
+                    ASSERT_EQ(data[i], expected[i])
                         << "call " << call << " of " << ranks << " ranks: rank " << rank
                         << " has a wrong sum of element " << i;
                 }
