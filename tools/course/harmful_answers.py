@@ -38,6 +38,10 @@ CHEATS = [
     ("an early exit", "01.5", "    std::_Exit(0);\n", r"ended before its tests did.* 2 of 11"),
     ("an exit before the tests", "B.7", "static const int early = [] {\n    std::_Exit(0);\n"
      "    return 0;\n}();\n", "ended before its tests did.*none has begun"),
+    ("a part of the tests", "B.7",
+     'static const int shard = ::setenv("GTEST_TOTAL_SHARDS", "9", 1) +\n'
+     '                         ::setenv("GTEST_SHARD_INDEX", "8", 1);\n',
+     "A rank took the bytes of a handle"),
     ("an exit with success", "B.8", "    static const int late = std::atexit([] { std::_Exit(0); "
      "});\n", "A chunk begins at a wrong byte"),
     ("an exit with success, explored", "B.5", "    static const int late = std::atexit([] { "

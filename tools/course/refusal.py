@@ -20,7 +20,7 @@ WORDS = [re.compile(words, re.VERBOSE) for words in (
     # signals, other processes, and the system without its functions
     r"\b(?:sigaction|SIG[A-Z]+|v?fork|clone|execv\w*|posix_spawn\w*|ptrace|syscall|prctl)\b",
     # the program's environment, its other functions, and files
-    r"\b(?:environ|\w*setenv|putenv|clearenv|program_invocation_\w+|dl(?:v?sym|open)|"
+    r"\b(?:environ|\w*[gs]etenv|putenv|clearenv|program_invocation_\w+|dl(?:v?sym|open)|"
     r"process_vm_\w+|f(?:re)?open|[io]?fstream)\b",
     # accesses that ThreadSanitizer and the explorer do not see, and other requests to the compiler
     r"\b(?:asm|__asm\w*|__attribute\w*|__declspec|_Pragma|extern|_mm\d*_\w+|__m\d+\w*|"
