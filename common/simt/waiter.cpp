@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <stdexcept>
 
 #include "common/sys/environment.hpp"
@@ -9,44 +10,27 @@
 namespace symm::simt {
 namespace {
 
-// A sentence for each event; for a wait, only what did not come.
-const char* text_of(Wait what) {
-    switch (what) {
-        case Wait::kSignal:
-            return "a signal";
-        case Wait::kBarrier:
-            return "a barrier arrival";
-        case Wait::kPacket:
-            return "a packet";
-        case Wait::kLine:
-            return "a line";
-        case Wait::kFifoData:
-            return "a filled FIFO slot";
-        case Wait::kFifoSpace:
-            return "a free FIFO slot";
-        case Wait::kTurn:
-            return "its turn";
-        case Wait::kFifoMessage:
-            return "rank {rank} expected {expected} more bytes of a message from rank {peer}, "
-                   "which sends {seen}: both sides must pass the same number of bytes, in the same "
-                   "order of calls";
-        case Wait::kFifoEntry:
-            return "rank {rank} refused a step of rank {peer}: its data at offset {seen} does not "
-                   "lie in the connection's buffer of {expected} bytes";
-        case Wait::kTrust:
-            return "rank {peer} gave up, so rank {rank} cannot trust its own result: data of a "
-                   "later call of rank {peer} may have replaced data of this one";
-        case Wait::kMachines:
-            return "rank {rank} did not get its part of the sum from the other machines";
-        case Wait::kDescriptor:
-            return "rank {rank} refused a piece from rank {peer} for offset {seen}: it does not "
-                   "fit into the bounce buffer or the message, or lies outside the user's buffer "
-                   "of {expected} bytes";
-        case Wait::kNothing:
-            break;
-    }
-    return "nothing";
-}
+// By Wait: a sentence for each event; for a wait, only what did not come.
+constexpr const char* kTexts[] = {
+    "nothing",
+    "a signal",
+    "a barrier arrival",
+    "a packet",
+    "a line",
+    "a filled FIFO slot",
+    "a free FIFO slot",
+    "its turn",
+    "rank {rank} expected {expected} more bytes of a message from rank {peer}, which sends {seen}: "
+    "both sides must pass the same number of bytes, in the same order of calls",
+    "rank {rank} refused a step of rank {peer}: its data at offset {seen} does not lie in the "
+    "connection's buffer of {expected} bytes",
+    "rank {peer} gave up, so rank {rank} cannot trust its own result: data of a later call of rank "
+    "{peer} may have replaced data of this one",
+    "rank {rank} did not get its part of the sum from the other machines",
+    "rank {rank} refused a piece from rank {peer} for offset {seen}: it does not fit into the "
+    "bounce buffer or the message, or lies outside the user's buffer of {expected} bytes",
+};
+static_assert(std::size(kTexts) == static_cast<std::size_t>(Wait::kDescriptor) + 1);
 
 // The likely cause if the environment has one: then no rank has failed.
 std::string likely_cause() {
@@ -70,8 +54,9 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
         throw std::runtime_error("the kernel was aborted before any of its waits had timed out");
     }
     const auto& [what, rank, peer, expected, block, step] = report.waiting;
+    const char* const text = kTexts[static_cast<std::size_t>(what)];
     if (what >= Wait::kFifoMessage) {
-        throw std::runtime_error(fmt::format(fmt::runtime(text_of(what)), fmt::arg("rank", rank),
+        throw std::runtime_error(fmt::format(fmt::runtime(text), fmt::arg("rank", rank),
                                              fmt::arg("peer", peer), fmt::arg("expected", expected),
                                              fmt::arg("seen", report.seen)));
     }
@@ -82,7 +67,7 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     }
     throw std::runtime_error(fmt::format(
         "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}{}", rank,
-        static_cast<double>(limit_ns) * 1e-9, text_of(what), peer, expected, report.seen, where,
+        static_cast<double>(limit_ns) * 1e-9, text, peer, expected, report.seen, where,
         likely_cause()));
 }
 
