@@ -7,37 +7,31 @@
 namespace symm::drop_in {
 namespace {
 
-/// The function of symm.h for a call: the one that queues it, or that says whether it may wait.
+/// Makes the call by its function of symm.h, or asks whether that may wait.
 template <bool kMayWait>
 auto by_symm(symm_comm* comm, const CollectiveCall& call) {
-    const auto one_of = [](auto queue, auto may_wait) {
+    const auto make = [&](auto queue, auto may_wait, auto... rest) {
+        const auto type = static_cast<symm_type>(call.type);  // numbered as in nccl.h
         if constexpr (kMayWait) {
-            return may_wait;
+            return may_wait(comm, call.in, call.out, call.count, type, rest..., call.stream);
         } else {
-            return queue;
+            return queue(comm, call.in, call.out, call.count, type, rest..., call.stream);
         }
     };
-    const auto& [collective, in, out, count, nccl_type, nccl_op, root, stream] = call;
-    const auto type = static_cast<symm_type>(nccl_type);  // numbered as in nccl.h
-    const auto op = static_cast<symm_op>(nccl_op);
-    switch (collective) {
+    const auto op = static_cast<symm_op>(call.op);
+    switch (call.collective) {
         case Collective::kReduceScatter:
-            return one_of(symm_reduce_scatter, symm_reduce_scatter_may_wait)(comm, in, out, count,
-                                                                             type, op, stream);
+            return make(symm_reduce_scatter, symm_reduce_scatter_may_wait, op);
         case Collective::kAllGather:
-            return one_of(symm_all_gather, symm_all_gather_may_wait)(comm, in, out, count, type,
-                                                                     stream);
+            return make(symm_all_gather, symm_all_gather_may_wait);
         case Collective::kBroadcast:
-            return one_of(symm_broadcast, symm_broadcast_may_wait)(comm, in, out, count, type, root,
-                                                                   stream);
+            return make(symm_broadcast, symm_broadcast_may_wait, call.root);
         case Collective::kReduce:
-            return one_of(symm_reduce, symm_reduce_may_wait)(comm, in, out, count, type, op, root,
-                                                             stream);
+            return make(symm_reduce, symm_reduce_may_wait, op, call.root);
         case Collective::kAllReduce:
             break;
     }
-    return one_of(symm_all_reduce, symm_all_reduce_may_wait)(comm, in, out, count, type, op,
-                                                             stream);
+    return make(symm_all_reduce, symm_all_reduce_may_wait, op);
 }
 
 }  // namespace
