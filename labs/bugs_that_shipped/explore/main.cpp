@@ -7,6 +7,7 @@
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/bugs_that_shipped/arrivals.hpp"
 #include "labs/bugs_that_shipped/replayed.hpp"
+#include "labs/bugs_that_shipped/ring_reduce.hpp"
 #include "labs/bugs_that_shipped/staged.hpp"
 #include "labs/bugs_that_shipped/symmetric_pool.hpp"
 #include "labs/bugs_that_shipped/three_stages.hpp"
@@ -217,6 +218,37 @@ void symmetric_pool(Scene& scene, bool unequal) {
     }
 }
 
+// Thread 0 is the kernel, and the others are the lanes of the rank's network card.
+void ring_reduce(Scene& scene, Word calls) {
+    const auto memory = explore::symmetric<RingMemory>(scene, 2, "ring");
+    for (int rank = 0; rank < 2; ++rank) {
+        scene.name(memory.of(rank)->chunk, kChunks, "chunk", rank);
+        Lane* const lanes = scene.allocate<Lane>(Network::kLanes, "lane", rank);
+        Word* const in = scene.allocate<Word>(kChunks, "in", rank);
+        Word* const out = scene.allocate<Word>(kChunks, "out", rank);
+        const RingReduce kernel{memory, in, out, explore::timeout_of(scene, rank), rank};
+        scene.launch(rank, {.threads = 1 + Network::kLanes}, [=](const ThreadBlock& block) {
+            const unsigned t = block.thread_rank();
+            if (t > 0) {
+                Network::carry(lanes[t - 1]);
+                return;
+            }
+            Network network(lanes);
+            for (Word call = 1; call <= calls; ++call) {
+                for (Word c = 0; c < kChunks; ++c) {
+                    in[c] = input(rank, call, c);
+                }
+                kernel(network, call);
+                network.quiet();
+                for (Word c = 0; c < kChunks; ++c) {
+                    check_sum(2, rank, call, c, out[c]);
+                }
+            }
+            network.close();
+        });
+    }
+}
+
 }  // namespace
 }  // namespace symm::bugs_that_shipped
 
@@ -241,5 +273,7 @@ int main(int argc, char** argv) {
             {"stages/2x1", three_stages, false},
             {"pool/equal", by(symmetric_pool, false), false},
             {"pool/unequal", by(symmetric_pool, true), false},
+            {"puts/1", by(ring_reduce, 1), false},
+            {"puts/3", by(ring_reduce, 3), false},
         });
 }
