@@ -6,6 +6,7 @@
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/bugs_that_shipped/arrivals.hpp"
+#include "labs/bugs_that_shipped/fenced_barrier.hpp"
 #include "labs/bugs_that_shipped/replayed.hpp"
 #include "labs/bugs_that_shipped/ring_reduce.hpp"
 #include "labs/bugs_that_shipped/staged.hpp"
@@ -249,6 +250,28 @@ void ring_reduce(Scene& scene, Word calls) {
     }
 }
 
+// Without kernel_end(): only the barrier orders what the ranks do.
+void fenced(Scene& scene, Word calls) {
+    constexpr int kRanks = 2;
+    const auto memory = explore::symmetric<MeetingMemory>(scene, kRanks, "meeting");
+    for (int rank = 0; rank < kRanks; ++rank) {
+        scene.name(memory.of(rank)->awaited, kMostMet, "awaited", rank);
+        scene.name(memory.of(rank)->given, kMostMet, "given", rank);
+        Word* const in = scene.allocate<Word>(kMostMet, "in", rank);
+        Word* const out = scene.allocate<Word>(kMostMet, "out", rank);
+        const FencedOneShot kernel{memory, in, out, explore::timeout_of(scene, rank), rank, kRanks};
+        scene.launch(rank, {.threads = kMostMet}, [=](const ThreadBlock& block) {
+            const unsigned t = block.thread_rank();
+            for (Word call = 0; call < calls; ++call) {
+                in[t] = input(rank, call, t);
+                kernel(block);
+                explore::kernel_end();
+                check_sum(kRanks, rank, call, t, out[t]);
+            }
+        });
+    }
+}
+
 }  // namespace
 }  // namespace symm::bugs_that_shipped
 
@@ -273,6 +296,8 @@ int main(int argc, char** argv) {
             {"stages/2x1", three_stages, false},
             {"pool/equal", by(symmetric_pool, false), false},
             {"pool/unequal", by(symmetric_pool, true), false},
+            {"fenced/1", by(fenced, 1), false},
+            {"fenced/2", by(fenced, 2), false},
             {"puts/1", by(ring_reduce, 1), false},
             {"puts/3", by(ring_reduce, 3), false},
         });
