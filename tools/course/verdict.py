@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import exercises
+import contained
 import ninja
 import check_tree
 import refusal
@@ -64,6 +65,7 @@ class Ended:
 
 def run(command: list, limit: float, environment: dict | None = None) -> Ended:
     """Runs a command for at most `limit` seconds. Nothing that it started is left behind."""
+    command = contained.boxed(command)
     with tempfile.TemporaryFile() as output, results.Results() as told:
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT,
@@ -88,8 +90,8 @@ def run(command: list, limit: float, environment: dict | None = None) -> Ended:
         ninja.require_space(tempfile.gettempdir())  # or some of the output may be missing
         output.seek(0)
         text = output.read(OUTPUT_LIMIT).decode(errors="replace")
-        return Ended(process.returncode, text.replace(f"{check_tree.TREE}/", ""), stopped,
-                     told.told())
+        return Ended(contained.status_of(process.returncode),
+                     text.replace(f"{check_tree.TREE}/", ""), stopped, told.told())
 
 
 def without_core_file():
