@@ -1,137 +1,164 @@
-"""./lab grade: points for the answers in one repository, or in each repository of a folder."""
+"""./lab grade: points for the answers in this repository, or in each one in a folder. Whatever a
+learner has handed in, it makes one row, and changes no other."""
 
-import collections
-import json
-import re
-import subprocess
+import dataclasses
+import os
+import stat
+import sys
+import time
 from pathlib import Path
 
-import check_tree
+import class_report
+import contained
 import exercises
-import keep
+import likeness
+import submission
 import verdict
+from check_tree import is_started, original
+from class_report import POINTS, Learner, printable
 from exercises import ROOT, CourseError, Exercise
+from submission import Submission
 
-POINTS = {"predict": 1, "fix": 2, "write": 3}
-
-
-class Answers:
-    """What a learner has written, in a repository of its own."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        names = self.git("branch", "--all", "--format=%(refname:short)").split()
-        self.branch = next((n for n in names if n.split("/")[-1] == keep.BRANCH), "")
-        log = self.git("log", "--format=%B", self.branch) if self.branch else ""
-        self.solved = {}  # the notes of its newest commit, for each exercise
-        for number, notes in re.findall(r"^Solve ([\w.]+) .*\n\n((?:\w[\w ]*: .*\n)*)", log, re.M):
-            self.solved.setdefault(number, dict(re.findall(r"(.*): (.*)\n", notes)))
-
-    def git(self, *arguments: str) -> str:
-        ended = subprocess.run(["git", "-C", str(self.folder), *arguments], capture_output=True,
-                               check=False, env=keep.environment())
-        return ended.stdout.decode(errors="replace") if ended.returncode == 0 else ""
-
-    def code(self, exercise: Exercise) -> str | None:
-        """The answer to an exercise, or None if its stub is there still, or no exercise is."""
-        path = self.folder / exercise.file
-        text = (self.git("show", f"{self.branch}:{exercise.file}")
-                if self.branch and self.folder != ROOT else
-                exercises.read(path) if path.exists() else "")
-        if exercise.begins not in text:
-            return None
-        answer = exercises.answer_in(exercise, text)
-        return None if answer == exercises.stub_of(exercise, solution_of(exercise)) else answer
-
-    def has_done(self, exercise: Exercise) -> bool:
-        """Whether .course says so, which no clone has."""
-        try:
-            progress = json.loads((self.folder / ".course/progress.json").read_text())
-            return progress["state"].get(exercise.id) == "done"
-        except (OSError, ValueError, KeyError):
-            return False
-
-    def seed(self) -> int:
-        """The seed of its questions."""
-        if self.folder == ROOT:
-            return exercises.default_seed()
-        return int(next((n["Seed"] for n in self.solved.values() if "Seed" in n), 0))
-
-    def wrong_before(self, exercise: Exercise) -> list:
-        """The numbers of the known wrong answers that were given before the right one."""
-        numbers = self.solved.get(exercise.id, {}).get("Wrong answers before", "")
-        return [int(number) for number in re.findall(r"\d+", numbers)]
+LEARNER_SECONDS = 3600  # for all checks of a learner: 77 exercises take about 5 minutes
+READ_SECONDS = 120
 
 
 def solution_of(exercise: Exercise) -> str:
-    if check_tree.is_started(exercise):
-        return exercises.read(check_tree.original(exercise))
+    if is_started(exercise):
+        return exercises.read(original(exercise))
     return exercises.split(exercise, exercises.read(exercise.path))[1]
 
 
-def judge(course: list, exercise: Exercise, answers: Answers) -> dict:
-    """One row: the state, the points, and what is wrong."""
-    try:
-        if exercise.file:
-            answer = answers.code(exercise)
-            found = None if answer is None else verdict.judge(course, exercise, answer)
-        else:
-            answer = answers.solved.get(exercise.id, {}).get("Answer")
-            found = None if answer is None else verdict.judge_answer(course, exercise, answer)
-    except CourseError as error:
-        found = verdict.Verdict(False, str(error))
-    if not exercise.file and found is None and answers.has_done(exercise):
-        found = verdict.Verdict(True, "")
+def answer_to(exercise: Exercise, answers: Submission) -> str | None:
+    """The answer to an exercise, or None if there is none. Raises CourseError."""
+    if not exercise.file:
+        return answers.solved.get(exercise.id, {}).get("Answer")
+    answer = answers.code(exercise)
+    return None if answer == exercises.stub_of(exercise, solution_of(exercise)) else answer
+
+
+def check(course: list, exercise: Exercise, answer: str) -> dict:
+    """The state of an answer, and what is wrong with it."""
+    found = (verdict.judge if exercise.file else verdict.judge_answer)(course, exercise, answer)
+    row = {"state": "waste" if found.is_waste else "right" if found.passed else "wrong"}
+    return row | ({} if row["state"] == "right" else {"wrong": found.wrong, "say": found.say})
+
+
+def judge(course: list, exercise: Exercise, answers: Submission, run=check) -> dict:
+    """One exercise's row: the state, the points, and what is wrong."""
     row = {"state": "open", "points": 0, "wrong_before": answers.wrong_before(exercise)}
-    if found:
-        row["state"] = "waste" if found.is_waste else "right" if found.passed else "wrong"
-        row["points"] = POINTS[exercise.kind] if found.passed else 0
-        if found.is_waste or not found.passed:
-            row |= {"wrong": found.wrong, "say": found.say}
+    try:
+        answer = answer_to(exercise, answers)
+        if answer is not None:
+            row |= run(course, exercise, answer)
+    except contained.Stopped as error:
+        row |= {"state": "unchecked", "say": str(error)}
+    except CourseError as error:
+        row |= {"state": "wrong", "wrong": -1, "say": str(error)}
+    if row["state"] in ("right", "waste"):
+        row["points"] = POINTS[exercise.kind]
     return row
 
 
-def of_class(course: list, rows: list) -> dict:
-    """For each exercise: how many have which state, and which wrong answers they gave."""
-    return {exercise.id: {
-        "states": collections.Counter(row[exercise.id]["state"] for row in rows),
-        "wrong_answers": collections.Counter(
-            number for row in rows for number in {
-                *row[exercise.id]["wrong_before"], row[exercise.id].get("wrong", -1)} - {-1}),
-    } for exercise in course}
+def course_for(seed: int) -> list:
+    return [e for e in exercises.load(seed=seed) if verdict.has_gpus_for(e)]
+
+
+def read_all(folder: Path) -> list:
+    """A learner for each entry of a folder, unless it is a file or hidden. All are read before any
+    is checked, so that no check can change another learner's answers."""
+    learners = []
+    files = {e.file for e in exercises.load() if e.file}
+    for name in sorted(os.listdir(folder)):
+        if name.startswith(".") or stat.S_ISREG((folder / name).lstat().st_mode):
+            continue
+        learner = Learner(printable(name))
+        learners.append(learner)
+        try:
+            learner.answers = Submission(**contained.call(
+                lambda name=name: dataclasses.asdict(submission.read(folder / name, files)),
+                READ_SECONDS, runs_answer=False))
+            learner.seed = learner.answers.seed()
+            learner.course = course_for(learner.seed)
+        except CourseError as error:
+            learner.why = printable(str(error))[:200]
+    if not any(learner.course for learner in learners):
+        raise CourseError(f"{folder} has no folder that can be graded" + "".join(
+            f"\n{learner.name}: {learner.why}" for learner in learners[:5]))
+    return learners
+
+
+def has_answered(learner: Learner, exercise: Exercise) -> bool:
+    try:
+        return answer_to(exercise, learner.answers) is not None
+    except CourseError:
+        return False
+
+
+def check_solutions(learners: list):
+    """Checks the author's answers to all exercises that somebody has answered. So all libraries are
+    built before a limit of time counts, and no answer fails because of this machine."""
+    course = course_for(0)
+    for exercise in course:
+        if exercise.file and any(has_answered(learner, exercise) for learner in learners):
+            found = contained.call(lambda e=exercise: check(course, e, solution_of(e)),
+                                   LEARNER_SECONDS)
+            if found["state"] == "wrong":
+                raise CourseError(f"the author's answer to {exercise.id} does not pass here, so "
+                                  f"nothing is graded. ./lab play {exercise.id} shows more. "
+                                  f"{found['say']}")
+
+
+def grade_one(learner: Learner):
+    """Checks all answers of a learner, each for itself, within the limits."""
+    end = time.monotonic() + LEARNER_SECONDS
+
+    def run(course: list, exercise: Exercise, answer: str) -> dict:
+        seconds = min(contained.SECONDS, end - time.monotonic())
+        if seconds <= 0:
+            raise contained.Stopped(f"The checks before it took {LEARNER_SECONDS} s.")
+        row = contained.call(lambda: check(course, exercise, answer), seconds,
+                             runs_answer=bool(exercise.file))
+        if exercise.file:
+            solution = solution_of(exercise)
+            text = exercises.read(exercise.path)
+            shape = likeness.shape(exercise, answer, text)
+            row["contains"] = likeness.contained_words(answer, solution)
+            row["like_the_author"] = likeness.are_alike(
+                shape, likeness.shape(exercise, solution, text))
+            learner.shapes[exercise.id] = shape
+        return row
+
+    for exercise in learner.course:
+        learner.rows[exercise.id] = judge(learner.course, exercise, learner.answers, run)
 
 
 def grade(folder: Path | None, as_json: bool) -> int:
     """Prints the points of each repository in the folder, or of this one."""
-    repositories = [ROOT] if folder is None else sorted(
-        path for path in folder.iterdir() if (path / "labs").is_dir())
-    if not repositories:
-        raise CourseError(f"{folder} has no folder with a copy of the course")
-    course, learners = [], []
-    for repository in repositories:
-        answers = Answers(repository)
-        course = [e for e in exercises.load(seed=answers.seed()) if verdict.has_gpus_for(e)]
-        rows = {}
-        for exercise in course:
-            row = rows[exercise.id] = judge(course, exercise, answers)
-            if folder is None and not as_json:
-                print(f"{exercise.id:5}  {row['points']}/{POINTS[exercise.kind]}  "
-                      f"{row['state']:5}  {exercise.title}", flush=True)
-        learners.append({"name": repository.name, "seed": answers.seed(), "exercises": rows,
-                         "points": sum(row["points"] for row in rows.values())})
-        if folder is not None and not as_json:
-            print(f"{learners[-1]['points']:4}  {repository.name}", flush=True)
-    most = sum(POINTS[e.kind] for e in course)
-    counts = of_class(course, [learner["exercises"] for learner in learners])
-    if as_json:
-        print(json.dumps({"most_points": most, "learners": learners, "class": counts}, indent=1))
-    elif folder is None:
-        print(f"\nTotal: {learners[0]['points']}/{most}")
-    else:
-        print(f"of {most} points. The wrong answers that were given most:")
-        for (number, wrong), count in collections.Counter(
-                {(e.id, w): n for e in course
-                 for w, n in counts[e.id]["wrong_answers"].items()}).most_common(10):
-            exercise = next(e for e in course if e.id == number)
-            print(f"{count:4}  {number}  {exercise.wrong[wrong].say[:80]}")
-    return 0 if all(learner["points"] == most for learner in learners) else 1
+    return grade_own(as_json) if folder is None else grade_class(folder, as_json)
+
+
+def grade_own(as_json: bool) -> int:
+    answers = submission.own({e.file for e in exercises.load() if e.file})
+    seed = exercises.default_seed()
+    course = course_for(seed)
+    learner = Learner(ROOT.name, seed, course, answers)
+    for exercise in course:
+        row = learner.rows[exercise.id] = judge(course, exercise, answers)
+        if not as_json:
+            print(f"{exercise.id:5}  {row['points']}/{POINTS[exercise.kind]}  "
+                  f"{row['state']:5}  {exercise.title}", flush=True)
+    return class_report.end(course, [learner], as_json, is_class=False)
+
+
+def grade_class(folder: Path, as_json: bool) -> int:
+    if contained.why_no_box():
+        print(f"({contained.why_no_box()}: the answers' programs can read and write whatever you "
+              "can.)", file=sys.stderr, flush=True)
+    learners = read_all(folder)
+    check_solutions(learners)
+    for learner in learners:
+        grade_one(learner)
+        if not as_json:
+            class_report.print_row(learner)
+    return class_report.end(course_for(0), learners, as_json, is_class=True)

@@ -499,8 +499,8 @@ for e in exercises.load():
         self.git("commit", "-q", "--allow-empty", "-m",
                  "Solve B.8 Wrong above 2 GiB\n\nWrong answers before: 3\n")
         self.run_python("""
-import class_points
-solved = class_points.Answers(class_points.Path(".")).solved
+import submission
+solved = submission.own(set()).solved
 assert solved == {"B.8": {"Wrong answers before": "3"}}, solved
 """)
         self.course("reset", "06")
@@ -871,12 +871,14 @@ if {said!r}:
 """)
             graded = json.loads(self.run_python(f"""
 import verdict
-verdict.judge = lambda c, e, answer: verdict.Verdict("right" in answer, "", wrong=3)
+verdict.judge = lambda c, e, answer: verdict.Verdict(
+    "right" in answer or "create(" in answer, "", wrong=3)
 def judge_answer(course, exercise, given):
     assert exercise.command[-1] == "100M", "the seed's"
     return verdict.Verdict(given == "4", "")
 verdict.judge_answer = judge_answer
-import class_points
+import class_points, contained
+contained.why_no_box = lambda: ""  # or stderr has a line; no program is run
 class_points.grade(class_points.Path("{folder}"), True)
 """))
         by_name = {learner["name"]: learner for learner in graded["learners"]}
