@@ -1,12 +1,20 @@
 """Answers that break more than a test, and answers that cheat: each must get a clear verdict soon,
-and leave nothing behind. `./lab play bad` tries them."""
+and leave nothing behind. `./lab play bad` tries them, and has `./lab grade` grade a class with
+some."""
 
+import contextlib
 import dataclasses
+import io
+import json
 import re
 import subprocess
+import tempfile
+from pathlib import Path
 from unittest import mock
 
 import check_tree
+import class_points
+import contained
 import exercises
 import refusal
 import verdict
@@ -56,6 +64,21 @@ CHEATS = [
      "    std::_Exit(0);\n", r"ended before its tests did.* 2 of 11"),
 ]
 
+WRITTEN = exercises.ROOT / "build/written_by_an_answer"
+# Learners, the code before their solution, and the state of their answer.
+CLASS = [
+    ("ann", "", "right"),
+    ("leaves a process", "    if (fork() == 0) {\n        setsid();\n        if (fork() == 0) {\n"
+     "            pause();\n        }\n        _exit(0);\n    }\n", "right|wrong"),
+    ("takes memory", "    for (volatile char* taken = nullptr;; taken += 4096) {\n"
+     "        if (reinterpret_cast<std::uintptr_t>(taken) % (1 << 26) == 0) {\n"
+     "            taken = static_cast<char*>(malloc(1 << 26));\n        }\n        *taken = 1;\n"
+     "    }\n", "unchecked"),
+    ("writes a file", f'    if (auto* file = fopen("{WRITTEN}", "w"); file != nullptr) {{\n'
+     "        fclose(file);\n    }\n", "right|wrong"),
+    ("zoe", "", "right"),
+]
+
 
 def processes_of(target: str) -> str:
     """The target's processes that still run."""
@@ -82,7 +105,7 @@ def try_all(course: list) -> list:
             faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")
         if processes_of(exercise.target):
             faults.append(f"{name}: a process is left")
-    return faults + try_cheats(course)
+    return faults + try_cheats(course) + try_class(exercise, solution)
 
 
 def try_cheats(course: list) -> list:
@@ -98,4 +121,30 @@ def try_cheats(course: list) -> list:
         print(f"== {name}: {found.say} ({found.seconds:.0f} s)", flush=True)
         if found.passed or not re.search(expected, found.say):
             faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")
+    return faults
+
+
+def try_class(exercise: exercises.Exercise, solution: str) -> list:
+    """Has a class graded. Returns the faults."""
+    text = exercises.read(exercise.path)
+    faults = []
+    WRITTEN.unlink(missing_ok=True)
+    with (tempfile.TemporaryDirectory() as folder,
+          contextlib.redirect_stdout(io.StringIO()) as printed,
+          mock.patch.object(refusal, "reason", lambda *_: "")):  # what it would refuse is run
+        for name, code, _ in CLASS:
+            path = Path(folder) / name / exercise.file
+            path.parent.mkdir(parents=True)
+            path.write_text(exercises.with_answer(exercise, text, code + solution))
+        class_points.grade(Path(folder), as_json=True)
+    learners = {learner["name"]: learner for learner in json.loads(printed.getvalue())["learners"]}
+    for name, _, state in CLASS:
+        row = learners[name]["exercises"][exercise.id]
+        print(f"== {name}: {row['state']} {row.get('say', '')}", flush=True)
+        if not re.fullmatch(state, row["state"]):
+            faults.append(f"{name}: {row['state']} instead of {state}")
+    if processes_of(exercise.target):
+        faults.append("a process of the class is left")
+    if WRITTEN.exists() and not contained.why_no_box():
+        faults.append(f"an answer has written {WRITTEN}")
     return faults
