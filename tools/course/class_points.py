@@ -102,7 +102,7 @@ def check_solutions(learners: list):
     for exercise in course:
         if exercise.file and any(has_answered(learner, exercise) for learner in learners):
             found = contained.call(lambda e=exercise: check(course, e, solution_of(e)),
-                                   LEARNER_SECONDS)
+                                   LEARNER_SECONDS, is_authors=True)
             if found["state"] == "wrong":
                 raise CourseError(f"the author's answer to {exercise.id} does not pass here, so "
                                   f"nothing is graded. ./lab play {exercise.id} shows more. "

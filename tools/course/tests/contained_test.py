@@ -32,6 +32,13 @@ class Contained(HostileClass):
             self.assertEqual(processes(self.mark), [])
             (self.folder / limit).rename(self.outside / limit)
 
+    def test_the_authors_answer_may_build_with_all_cores(self):
+        self.addCleanup(setattr, contained, "PROCESSES", contained.PROCESSES)
+        contained.PROCESSES = 1
+        with self.assertRaises(contained.Stopped):
+            contained.call(lambda: os.system("sleep 1000 & exec sleep 1000"), 60)
+        contained.call(lambda: os.system("sleep 0.3 & exec sleep 0.3"), 60, is_authors=True)
+
     def test_no_process_outlives_its_check(self):
         hops = (r'exec("import os\nos.fork() and os._exit(0)\nos.setsid()\n'
                 r'while True: os.fork() and os._exit(0)")')  # another process each time
