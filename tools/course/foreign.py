@@ -5,6 +5,7 @@ configuration, hooks and attributes nor the objects of another repository."""
 import os
 import re
 import resource
+import signal
 import stat
 import subprocess
 import tempfile
@@ -146,6 +147,8 @@ def git_in(copy: str, *arguments: str) -> bytes:
                 env={**keep.environment(), **ENVIRONMENT}, preexec_fn=limit_git)
         except subprocess.TimeoutExpired:
             raise Unreadable(f"git {arguments[0]} did not end within {GIT_SECONDS} s") from None
+        if ended.returncode == -signal.SIGXFSZ:
+            raise Unreadable(f"git {arguments[0]} prints more than {OUTPUT_LIMIT >> 20} MiB")
         if ended.returncode != 0:
             errors.seek(0)
             lines = errors.read(FILE_LIMIT).decode(errors="replace").strip().split("\n")

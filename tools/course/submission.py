@@ -97,7 +97,7 @@ def read(folder: Path, files: set) -> Submission:
             found.put(file, read_file, folder, file)
         return found
     if not stat.S_ISDIR(git.st_mode):
-        raise Unreadable("its .git is not a folder, but names another one")
+        raise Unreadable("its .git is not a folder, as in a clone, but may name another one")
     with tempfile.TemporaryDirectory() as copy:
         commit = foreign.copy_repository(folder / ".git", Path(copy))
         if not commit:

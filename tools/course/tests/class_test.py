@@ -111,7 +111,7 @@ class Class(HostileClass):
         rows = self.rows()
         self.assertEqual(rows.pop("ann"), 4)
         for name, why in (("borrows", "names another repository"), ("follows", "cannot be read"),
-                          ("points", "names another one"), ("reads", "does not name a commit"),
+                          ("points", "name another one"), ("reads", "does not name a commit"),
                           ("linked", "not a folder"), ("objects", "cannot be read")):
             self.assertIn(why, str(rows.pop(name)))
         self.assertEqual(rows, {})
@@ -184,13 +184,35 @@ class Class(HostileClass):
         self.assertEqual(likeness.contained_words("std::_Exit(0); [[x]] // asm", "[[y]]"), ["exit"])
         self.assertEqual(likeness.contained_words('f("exit\\"", \'\\\'\'); __asm__("");', ""),
                          ["exit", "assembly"])
-        exercise = next(e for e in exercises.load() if e.kind == "write" and len(likeness.tokens(
-            class_points.solution_of(e))) > likeness.TOKENS)
+        exercise = self.long_exercise()
         text, mine = exercises.read(exercise.path), class_points.solution_of(exercise)
         renamed = re.sub(r"\b(auto|const)\b", r"/* mine */ \1", mine)
         shapes = {name: likeness.shape(exercise, code, text) for name, code in (
             ("a", mine), ("b", renamed), ("c", " ".join(reversed(likeness.tokens(mine)))))}
         self.assertEqual(likeness.pairs(shapes), [("a", "b")])
+
+    def long_exercise(self) -> exercises.Exercise:
+        return next(e for e in exercises.load() if e.kind == "write" and len(likeness.tokens(
+            class_points.solution_of(e))) > likeness.TOKENS)
+
+    def test_the_table_has_a_line_for_each_learner_and_names_the_pairs(self):
+        exercise = self.long_exercise()
+        text, solution = exercises.read(ROOT / exercise.file), class_points.solution_of(exercise)
+        for name, before in (("ann", ""), ("bob\n 149  bob", "[[maybe_unused]] int x = 0;\n")):
+            path = self.folder / name / exercise.file
+            path.parent.mkdir(parents=True)
+            path.write_text(exercises.with_answer(exercise, text,
+                                                  f"// sh: {RIGHT}\n{before}{solution}"))
+        self.hand_in("cat", answer="3", notes="Seed: 1\nWrong answers before: 0\n")
+        (self.folder / "dan").mkdir()
+        lines = self.printed(False).split("\n")
+        number = exercise.id
+        self.assertEqual([line.split("  ")[:3] for line in lines if re.match(" *[-0-9]+  ", line)][
+            :4], [["", " 3", "ann"], ["", " 3", r"bob\n 149"], ["", " 3", "cat"],
+                  ["", " -", "dan"]], lines)
+        self.assertIn(f"        contains attributes: {number}", lines)
+        self.assertEqual(lines.count(f"        like the author's: {number}"), 2)
+        self.assertIn(f"{number:5}  ann and bob\\n 149  bob", lines)
 
 
 if __name__ == "__main__":

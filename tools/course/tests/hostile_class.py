@@ -36,7 +36,7 @@ def judge(_, exercise, answer):
     """Runs the answer as a shell script, or takes the solution for right."""
     script = re.search("// sh: (.*)", answer)
     if not script:
-        return verdict.Verdict("missing" not in answer, "", wrong=0)
+        return verdict.Verdict("symm::missing(" not in answer, "", wrong=0)
     ended = verdict.run(["sh", "-c", script[1]], 20)
     return verdict.Verdict(ended.status == 0 and "right\n" in ended.output, ended.output, wrong=1)
 
@@ -108,11 +108,14 @@ class HostileClass(unittest.TestCase):
                           text=f"Solve 01.6 What a gigabyte takes\n\n{notes}".encode())
         self.git(name, "update-ref", "refs/heads/course", commit)
 
-    def graded(self, folder: Path | None = None) -> dict:
+    def printed(self, as_json: bool, folder: Path | None = None) -> str:
         with contextlib.redirect_stdout(io.StringIO()) as output, contextlib.redirect_stderr(
                 io.StringIO()) as self.errors:
-            class_points.grade(folder or self.folder, True)
-        return json.loads(output.getvalue())
+            class_points.grade(folder or self.folder, as_json)
+        return output.getvalue()
+
+    def graded(self, folder: Path | None = None) -> dict:
+        return json.loads(self.printed(True, folder))
 
     def rows(self, folder: Path | None = None) -> dict:
         return rows_of(self.graded(folder)["learners"])
