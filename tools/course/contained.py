@@ -25,6 +25,7 @@ from exercises import ROOT, CourseError
 SECONDS = 300  # for one check; it takes about 3 s
 MEMORY = 4 << 30  # bytes, of all its processes; pages that several share count for each. Right
 # answers take up to 0.6 GiB.
+FILES = 256 << 20  # bytes in each folder of the box that has its own files: they are in memory
 PROCESSES = 1000
 RESULT_LIMIT = 64 << 20  # bytes
 PR_SET_CHILD_SUBREAPER = 36
@@ -53,7 +54,7 @@ def box_for(folder: str) -> list:
              "--dev", "/dev", "--proc", "/proc"]
     for path in ("/dev/shm", *sorted({os.path.realpath(p) for p in hidden if os.path.isdir(p)})):
         if path != "/":
-            words += ["--size", str(MEMORY), "--tmpfs", path]
+            words += ["--size", str(FILES), "--tmpfs", path]
     for path in sorted({str(ROOT), os.path.realpath(ROOT / "build")}):
         words += ["--ro-bind-try", path, path]
     return [*words, "--bind", folder, folder, "--setenv", "TMPDIR", "/tmp", "--chdir", str(ROOT)]
