@@ -55,6 +55,7 @@ std::string_view name_of(CUresult result) {
     case code:            \
         return #code;
 #include "common/driver/results.inc"
+#undef SYMM_RESULT
         default:
             return "an unlisted CUDA error";
     }

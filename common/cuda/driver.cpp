@@ -41,6 +41,7 @@ constexpr DriverTable kForked = {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
     &Refusing<decltype(DriverTable::name##_)>::call,
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 };
 
 void require_gpu(const DriverTable& table) {

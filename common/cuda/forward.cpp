@@ -9,5 +9,6 @@ extern "C" {
         return symm::driver_table().name##_ arguments;    \
     }
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 
 }  // extern "C"

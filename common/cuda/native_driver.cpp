@@ -49,6 +49,7 @@ DriverTable native_driver() {
     table.name##_ =                                       \
         reinterpret_cast<decltype(table.name##_)>(find(library, SYMM_SYMBOL_NAME(name)));
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
     return table;
 }
 

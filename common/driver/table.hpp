@@ -10,6 +10,7 @@ namespace symm {
 struct DriverTable {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) CUresult(*name##_) parameters = nullptr;
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 };
 
 }  // namespace symm

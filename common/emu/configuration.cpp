@@ -59,6 +59,7 @@ CUresult result_named(std::string_view name) {
     static constexpr std::pair<std::string_view, CUresult> kResults[] = {
 #define SYMM_RESULT(code) {#code, code},
 #include "common/driver/results.inc"
+#undef SYMM_RESULT
     };
     for (const auto& [known, result] : kResults) {
         if (known == name) {

@@ -31,6 +31,7 @@ long calls_made(std::string_view function);
 inline constexpr auto kDriverFunctions = std::to_array<std::string_view>({
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) #name,
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 });
 
 /// A function's place in kDriverFunctions, whose size() is returned for any other name.

@@ -39,6 +39,7 @@ CUresult cuInit(unsigned int) {
         return answer(SYMM_SYMBOL_NAME(name), std::make_tuple arguments); \
     }
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 #endif
 
 }  // extern "C"

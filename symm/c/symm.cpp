@@ -282,6 +282,7 @@ void* symm_driver_function(const char* name) {
         function = reinterpret_cast<void*>(driver.known##_); \
     }
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
         refuse_unless(function != nullptr, "libsymm calls no function of the driver named {}",
                       name);
     });

@@ -14,5 +14,6 @@ extern "C" {
         return drivers != nullptr ? drivers arguments : CUDA_ERROR_NOT_INITIALIZED;       \
     }
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 
 }  // extern "C"

@@ -7,6 +7,7 @@ namespace symm::emu {
 
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) void name parameters;
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
 
 namespace {
 
@@ -40,6 +41,7 @@ const DriverTable& emulated_driver() {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
     &Answering<index_of_function(#name), &emu::name>::call,
 #include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
     };
     return kTable;
 }
