@@ -5,8 +5,8 @@
 ///
 /// A kernel of this repository is a struct of parameters with
 /// `__host__ __device__ void operator()(const simt::ThreadBlock& block) const`. On a GPU the block
-/// is the hardware's; on the host, a fiber plays each CUDA thread (emu/kernels/fibers.hpp) and HostBlock
-/// holds what they share.
+/// is the hardware's; on the host, a fiber plays each CUDA thread (emu/kernels/fibers.hpp) and
+/// HostBlock holds what they share.
 ///
 /// Source: CUDA C++ Programming Guide, "Cooperative Groups", class thread_block.
 

@@ -14,19 +14,13 @@ import exercises
 import likeness
 import submission
 import verdict
-from check_tree import is_started, original
+from check_tree import solution_of
 from class_report import POINTS, Learner, printable
 from exercises import ROOT, CourseError, Exercise
 from submission import Submission
 
 LEARNER_SECONDS = 3600  # for all checks of a learner: 77 exercises take about 5 minutes
 READ_SECONDS = 120
-
-
-def solution_of(exercise: Exercise) -> str:
-    if is_started(exercise):
-        return exercises.read(original(exercise))
-    return exercises.split(exercise, exercises.read(exercise.path))[1]
 
 
 def answer_to(exercise: Exercise, answers: Submission) -> str | None:

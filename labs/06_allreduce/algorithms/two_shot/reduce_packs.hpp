@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// The inner loop of two shots, chunks and copies: packs of several sources become one, in every target. They are
-/// added up in the order of the sources, which is that of the ranks (Reduction::with_reduce).
+/// The inner loop of two shots, chunks and copies: packs of several sources become one, in every
+/// target. They are added up in the order of the sources, which is that of the ranks
+/// (Reduction::with_reduce).
 
 #include <cstddef>
 
