@@ -4,8 +4,8 @@
 ///
 /// An emulated GPU has far more threads than the host has processors, so a thread that polls
 /// without a pause keeps the thread that it waits for from running. The threads of an emulated
-/// block are fibers, which take turns (emu/kernels/fibers.hpp): there a poll that found nothing lets
-/// the others go on.
+/// block are fibers, which take turns (emu/kernels/fibers.hpp): there a poll that found nothing
+/// lets the others go on.
 ///
 /// Other threads yield first. But yielding is not enough: Linux divides the processors among
 /// sessions first (autogroup, sched(7)), and a thread yields only to its own session. A launcher
