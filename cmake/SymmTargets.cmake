@@ -162,16 +162,19 @@ function(symm_test name)
   endif()
 endfunction()
 
-# symm_exercise(NAME SOURCES file... [LINK target...]): a test program of the course, named in
-# exercises.toml: as small as possible, so that it builds quickly after an edit. Its main() tells
-# `./lab check` the results.
+# symm_exercise(NAME [OWN_MAIN] SOURCES file... [LINK target...]): a test program of the course,
+# named in exercises.toml: as small as possible, so that it builds quickly after an edit. Its main()
+# tells `./lab check` the results. A program that answers a question has a main() of its own.
 function(symm_exercise name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_MAIN" "" "SOURCES;LINK")
   if(SYMM_COURSE)
+    if(NOT arg_OWN_MAIN)
+      list(APPEND arg_LINK symm_exercise_main)
+    endif()
     add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
     symm_kernels(${name})
     target_link_libraries(${name} PRIVATE
-      symm_options ${arg_LINK} symm_exercise_main GTest::gtest CUDA::cudart_static)
+      symm_options ${arg_LINK} GTest::gtest CUDA::cudart_static)
     symm_quick_to_build(${name})
     symm_use_precompiled(${name} symm_precompiled_test)
   endif()
