@@ -34,7 +34,8 @@ TEST_P(Sum, StaysInItsMemory) {
         threads.emplace_back([&, rank] {
             std::uint32_t gave_up = 0;
             simt::WaitReport report{};
-            simt::Waiter waiter({&gave_up, &report, 5'000'000'000});
+            const simt::Timeout timeout{&gave_up, &report, 5'000'000'000};
+            simt::Waiter waiter(timeout);  // which refers to it
             for (std::uint32_t call = 1; call <= 5; ++call) {
                 alignas(16) std::uint32_t data[8];
                 std::uint32_t expected[8] = {};
