@@ -1,10 +1,7 @@
 """What right answers cost, for ./lab check and ./lab score. It is counted on emulated GPUs and in
 the explorer's executions, so it is the same on every machine."""
 
-import json
 import re
-import tempfile
-from pathlib import Path
 
 import check_tree
 import exercises
@@ -17,12 +14,9 @@ def count(exercise: Exercise) -> int:
     protocol, or what its tests have counted, else the driver calls of these."""
     if exercise.explore:
         program, *protocols = exercise.explore
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "rows.json"
-            verdict.run([str(verdict.BUILD / "bin" / program), *protocols, "--executions=1",
-                         f"--json={report}"], exercise.seconds)
-            rows = [json.loads(row) for row in report.read_text().splitlines()]
-        return sum(row["over_links"] for row in rows if not row["may_give_up"])
+        ended = verdict.run([str(verdict.BUILD / "bin" / program), *protocols, "--executions=1"],
+                            exercise.seconds)
+        return sum(row["over_links"] for row in ended.rows if not row["may_give_up"])
     ended = verdict.run([str(verdict.program_of(exercise)), f"--gtest_filter={exercise.score_of}"],
                         exercise.seconds, {**verdict.environment_of(exercise),
                                            "SYMM_EMU_COUNT": "1"})

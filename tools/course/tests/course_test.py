@@ -172,7 +172,7 @@ assert course["01.4"].wrong and not course["01.6"].wrong
             self.run_python(f"""
 import dataclasses
 from pathlib import Path
-import exercises, score, verdict
+import exercises, results, score, verdict
 verdict.BUILD = Path({folder!r})
 e = next(e for e in exercises.load() if e.id == "01.5")
 e = dataclasses.replace(e, target="x")
@@ -182,8 +182,8 @@ program.write_text("#!/bin/sh\\necho score: 5\\necho score: 6\\necho driver call
 assert score.count(e) == 11, score.count(e)
 def explore(command, _):
     assert "--executions=1" in command  # a search of all could be stopped before its last row
-    row = '{{"over_links": 5, "may_give_up": false}}\\n'
-    Path(command[-1].removeprefix("--json=")).write_text(row * 2)
+    row = {{"over_links": 5, "may_give_up": False}}
+    return verdict.Ended(0, "", told=results.Told(described=[row, row]))
 verdict.run = explore
 e = dataclasses.replace(e, explore=["explore_x", "y"])
 assert score.count(e) == 10, score.count(e)
