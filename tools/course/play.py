@@ -140,10 +140,12 @@ def is_ours(name: str) -> bool:
     """Whether this process plays it: alone, or because it came first in SYMM_PLAY_SHARED, a folder
     of several processes, each with its own copy of the tree."""
     shared = os.environ.get("SYMM_PLAY_SHARED")
-    try:
-        return not shared or (Path(shared) / name).touch(exist_ok=False) is None
-    except FileExistsError:
-        return False
+    if shared:
+        try:
+            Path(shared, name).touch(exist_ok=False)
+        except FileExistsError:
+            return False
+    return True
 
 
 def main(args) -> int:
