@@ -2,12 +2,14 @@
 
 Python runs the handlers of signals in its main thread only, and there between two steps of its own:
 never while a call of C waits. So a call of the main thread that may wait long is made in a thread
-of its own, and the main thread waits in Python for that one."""
+of its own, and the main thread waits in Python for that one, a tenth of a second at a time: a
+signal that comes just before it sleeps, or in another thread, does not wake it."""
 
+import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 #: Runs a function in the thread that waits, and returns or raises what it does.
@@ -47,7 +49,7 @@ def interruptible(body: Callable[[RunHere], Any], interrupted: Callable[[Future]
 
     try:
         started = _start(run)
-        while started and (job := jobs.get()) is not None:
+        while started and (job := _get(jobs)) is not None:
             _settle(*job)
     except BaseException:
         left.set()
@@ -56,6 +58,12 @@ def interruptible(body: Callable[[RunHere], Any], interrupted: Callable[[Future]
         interrupted(ended)
         raise
     return ended.result() if started else body(lambda function: function())
+
+
+def _get(jobs: SimpleQueue) -> Any:
+    while True:
+        with contextlib.suppress(Empty):
+            return jobs.get(timeout=0.1)
 
 
 def _start(run: Callable[[], None]) -> bool:

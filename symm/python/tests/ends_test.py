@@ -133,6 +133,14 @@ except symm.SymmError as error:
     print(error)
 c.destroy()
 """, "interrupted\nthe kernel was aborted before any of its waits had timed out\n" + ABORTED + "0"),
+    "Ctrl-C in synchronize(), and another thread gets the signal":
+        (IN_FLIGHT + """
+def synchronize():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # the thread that sends it runs
+    c.synchronize()
+expect_interrupt(synchronize)
+c.destroy()
+""", "interrupted\n" + ABORTED + "0"),
     "Ctrl-C in destroy()":
         (IN_FLIGHT + "expect_interrupt(c.destroy)\nc.destroy()", "interrupted\n" + ABORTED + "0"),
     "Ctrl-C in empty()":
