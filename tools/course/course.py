@@ -324,7 +324,9 @@ def tell(course, progress, exercise, found, args):
     progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
-    if exercise.score:
+    if exercise.measure:
+        say(f"./lab score {exercise.id} measures it, on two GPUs.")
+    elif exercise.score:
         tell_score(progress, exercise)
     following = next_open(course, progress)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")

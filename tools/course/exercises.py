@@ -80,6 +80,7 @@ class Exercise:
     environment: dict = field(default_factory=dict)
     score: str = ""  # what `./lab score` counts, in words
     best: int = 0  # of an open task: the least that is known, of the hall's answer or the author's
+    measure: list = field(default_factory=list)  # what `./lab bench` gets, instead of a count
     score_of: str = ""  # without `explore`: the tests that count, or whose driver calls count
     seconds: int = 60
 

@@ -55,7 +55,7 @@ def play_code(exercise, times, others):
     text = exercises.read(exercise.path)
     solution = exercises.split(exercise, text)[1]
     stub = exercises.stub_of(exercise, solution)
-    if exercise.stub:
+    if exercise.kind == "fix":
         its_own = [i for i, w in enumerate(exercise.wrong) if not (w.change or w.text)]
         if len(its_own) != 1:
             raise Fault("exactly one verdict must be the stub's, without change or text")

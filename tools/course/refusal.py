@@ -30,7 +30,8 @@ WORDS = [re.compile(words, re.VERBOSE) for words in (
     r"(?:weak|redefine_extname|push_macro|pop_macro|(?:clang|GCC)\s+(?!unroll|loop))[^\n]*",
     # the tests, the explorer and the check themselves, and what they compare with
     r"\b(?:testing|explore|unguessable|course|main|RUN_ALL_TESTS|ADD_FAILURE|"
-    r"(?:GTEST|TEST|EXPECT|ASSERT|INSTANTIATE)_\w+)\b | \bnamespace\b | \btemplate\s*<\s*> |"
+    r"(?:GTEST|TEST|EXPECT|ASSERT|INSTANTIATE)_\w+)\b | (?<!using\ )\bnamespace\b | "
+    r"\btemplate\s*<\s*> |"
     r"\boperator\s*(?:new|delete|[=!<>]=|<=>|[<>](?!<|>|=)) ",
 )]
 

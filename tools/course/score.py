@@ -1,7 +1,11 @@
 """What right answers cost, for ./lab check and ./lab score. It is counted on emulated GPUs and in
 the explorer's executions, so it is the same on every machine."""
 
+import json
+import os
 import re
+import subprocess
+import tempfile
 
 import check_tree
 import exercises
@@ -25,6 +29,27 @@ def count(exercise: Exercise) -> int:
     counted = (re.findall(r"^score: (\d+)", ended.output, re.M) or
                re.findall(r"^driver calls: (\d+)", ended.output, re.M))
     return sum(map(int, counted))
+
+
+def measure(exercise: Exercise) -> dict:
+    """Times in us of a call: of the answer that `check` has accepted last, of ours and of NCCL's.
+    Empty without two GPUs."""
+    if verdict.gpu_count() < 2 and os.environ.get("SYMM_DRIVER") != "emulated":
+        return {}
+
+    def row(name: str) -> dict:
+        with tempfile.NamedTemporaryFile(suffix=".json") as rows:
+            command = ["./lab", "bench", name, *exercise.measure[1:], "--json", rows.name]
+            ended = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True,
+                                   cwd=exercises.ROOT)
+            if ended.returncode != 0:
+                raise CourseError(f"{exercise.id}: {' '.join(command)} fails:\n{ended.stdout}")
+            return json.load(rows)["benchmarks"][0]
+
+    yours, ours = row(exercise.measure[0]), row("06")
+    return {"yours": yours["out_us"], f"ours ({ours['label']})": ours["out_us"], **{
+        name: ours[key] for name, key in (("NCCL", "nccl_us"),
+                                          ("NCCL's windows", "nccl_symmetric_us")) if key in ours}}
 
 
 def score_of(course: list, exercise: Exercise, answer: str) -> int | None:
@@ -74,6 +99,9 @@ def show(course: list, number: str | None, progress):
     print("Less is better. An answer counts if it passes ./lab check.\n\n"
           f"{'':6}{'counted':60} {'known':>5} {'yours':>5}  your best")
     for exercise in scored:
+        if exercise.measure:
+            show_measured(exercise, progress)
+            continue
         known = exercise.best or score_of(course, exercise, check_tree.solution_of(exercise))
         yours = "-"
         if check_tree.has_answer(exercise):
@@ -83,3 +111,18 @@ def show(course: list, number: str | None, progress):
         best = progress.data["best"].get(exercise.id, {})
         print(f"{exercise.id:6}{exercise.score:60} {known or 'fails':>5} {yours:>5}  "
               f"{best.get('score', '-')} {best.get('commit', '')}".rstrip(), flush=True)
+
+
+def show_measured(exercise: Exercise, progress):
+    answer = check_tree.has_answer(exercise) and exercises.answer_in(
+        exercise, exercises.read(exercise.path))
+    if not answer or not check_tree.accepted(exercise).exists() or (
+            answer != exercises.read(check_tree.accepted(exercise))):
+        told = f"measured once ./lab check {exercise.id} accepts it"
+    elif times := measure(exercise):
+        keep_best(exercise, round(times["yours"], 2), progress)
+        told = ", ".join(f"{name} {us:.2f}" for name, us in times.items())
+        told += f"; your best {progress.data['best'][exercise.id]['score']}"
+    else:
+        told = f"not measured: {verdict.gpu_count()} GPUs here"
+    print(f"{exercise.id:6}{exercise.score}: {told}", flush=True)

@@ -86,7 +86,8 @@ TABLE = {
         Command("test", "[NN] [-- ARGS]", "build and run all tests, or one lab's; ARGS are ctest's",
                 "builds:test", LAB, flags="builds solved"),
         Command("bench", "NN [-- ARGS]", "build and run lab NN's benchmarks; for 06, also draw its "
-                "curves", "programs:bench", LAB, flags="builds solved"),
+                "curves. ring and fastest: lab 06's, with that algorithm of symm/examples",
+                "programs:bench", LAB, flags="builds solved"),
         Command("trace", "[STEP] [-- ARGS]", "show the driver's calls behind NCCL's functions, and "
                 "behind ours", "programs:trace", ("a step of the program; changes: those between "
                 "NCCL's versions",), flags="builds solved"),

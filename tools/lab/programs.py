@@ -20,14 +20,23 @@ def run(args):
     become(f"{build_chosen(args, lab)}/{lab}", *args.arguments)
 
 
+#: Algorithms that ./lab bench makes a shared object of.
+OWN = sorted(path.stem for path in (tool.ROOT / "symm/examples").glob("*.cu")
+             if not path.stem.endswith("_test"))
+
+
 def bench(args):
-    program = f"{lab_named(args.nn)}_bench"
+    own = args.nn if args.nn in OWN else ""
+    program = f"{lab_named('06' if own else args.nn)}_bench"
     preset = builds.chosen(args.preset)
     if preset.endswith("san"):
         raise Failure(f"preset {preset} has no benchmarks: times under a sanitizer mean nothing",
                       2)
-    bench = f"{build_chosen(args, program)}/{program}"
-    if program != "06_allreduce_bench":
+    bench = f"{build_chosen(args, program, *[f'symm_{own}'] * bool(own))}/{program}"
+    if own:
+        os.environ["SYMM_ALGORITHMS"] = os.path.abspath(f"build/{preset}/lib/libsymm_{own}.so")
+        os.environ["SYMM_ALGO"] = own
+    if program != "06_allreduce_bench" or "--json" in args.arguments:
         become(bench, *args.arguments)
     rows = Path(f"build/{preset}/06_allreduce.json")
     rows.unlink(missing_ok=True)
