@@ -82,13 +82,22 @@ CUfunction function_of() {
     return function;
 }
 
+/// How a kernel starts in its stream.
+enum class LaunchOrder {
+    kAfter,  ///< When the work before it has ended.
+    /// Dependent: as soon as the kernel before it allows (ThreadBlock::launch_dependents()). It
+    /// calls ThreadBlock::wait_for_predecessor() before its first access. Needs compute capability
+    /// 9.0; on an older GPU it is as kAfter.
+    kDependent,
+};
+
 /// More dynamic shared memory has to be asked for, function by function.
 inline constexpr unsigned kSharedBytesUnasked = 48 * 1024;
 
 namespace detail {
 template <class Kernel>
 CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const Kernel& kernel,
-                       unsigned shared_bytes) {
+                       unsigned shared_bytes, LaunchOrder order) {
     if constexpr (!is_on_gpus<Kernel>()) {
         return CUDA_ERROR_NOT_SUPPORTED;
     } else {
@@ -102,6 +111,14 @@ CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const
             }
         }
         void* parameters[] = {const_cast<Kernel*>(&kernel)};
+        if (order == LaunchOrder::kDependent) {
+            CUlaunchAttribute dependent{};
+            dependent.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            dependent.value.programmaticStreamSerializationAllowed = 1;
+            const CUlaunchConfig config{blocks,       1,      1,          threads, 1, 1,
+                                        shared_bytes, stream, &dependent, 1};
+            return cuLaunchKernelEx(&config, function, parameters, nullptr);
+        }
         return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream,
                               parameters, nullptr);
     }
@@ -112,14 +129,15 @@ CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const
 /// shared memory each. Throws CudaError with the kernel's name and the sizes.
 template <class Kernel>
 void launch(CUstream stream, unsigned blocks, unsigned threads, const Kernel& kernel,
-            unsigned shared_bytes = 0) {
+            unsigned shared_bytes = 0, LaunchOrder order = LaunchOrder::kAfter) {
     static_assert(std::is_trivially_copyable_v<Kernel>, "parameters travel to the GPU as bytes");
     const CUresult result =
         is_emulated()
             ? emu::launch_kernel(stream,
                                  {kernel_name<Kernel>(), dim3(blocks), dim3(threads), shared_bytes,
-                                  [kernel](const simt::ThreadBlock& block) { kernel(block); }})
-            : detail::launch_native(stream, blocks, threads, kernel, shared_bytes);
+                                  [kernel](const simt::ThreadBlock& block) { kernel(block); },
+                                  order == LaunchOrder::kDependent})
+            : detail::launch_native(stream, blocks, threads, kernel, shared_bytes, order);
     if (result != CUDA_SUCCESS) {
         detail::throw_cuda_error(
             result, "cuLaunchKernel(" + kernel_name<Kernel>() + ", blocks=" +

@@ -42,6 +42,10 @@ public:
     virtual void sync_warp(unsigned warp) = 0;
     /// Waits until `threads` threads have called it for this number.
     virtual void sync_named(unsigned number, unsigned threads) = 0;
+    /// Waits until the work before this launch has ended.
+    virtual void wait_for_predecessor() {}
+    /// The launch after this one may start, as far as thread `rank` is concerned.
+    virtual void launch_dependents([[maybe_unused]] unsigned rank) {}
 
     dim3 group_index{};                 ///< Which block of the grid this is.
     dim3 grid_dim{1, 1, 1};             ///< Blocks in the grid.
@@ -84,6 +88,24 @@ public:
     __host__ __device__ bool sync_or(bool vote) const {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __syncthreads_or(vote) != 0;),
                           (return host_->sync(vote);))
+    }
+    /// Waits until the work before this kernel in its stream has ended, and what that wrote can be
+    /// seen. Only a dependent launch (LaunchConfig) starts before; others return at once. Call it
+    /// before any access to memory.
+    __host__ __device__ void wait_for_predecessor() const {
+        NV_DISPATCH_TARGET(NV_PROVIDES_SM_90,
+                           (asm volatile("griddepcontrol.wait;" ::
+                                             : "memory");),
+                           NV_IS_HOST, (host_->wait_for_predecessor();))
+    }
+    /// Lets the next kernel of the stream start, if that is a dependent launch, once all threads of
+    /// all blocks have called it or have ended. It orders nothing: what this kernel writes, also
+    /// before the call, the next one sees only after its wait_for_predecessor().
+    __host__ __device__ void launch_dependents() const {
+        NV_DISPATCH_TARGET(NV_PROVIDES_SM_90,
+                           (asm volatile("griddepcontrol.launch_dependents;" ::
+                                             : "memory");),
+                           NV_IS_HOST, (host_->launch_dependents(rank_);))
     }
     /// The block's dynamic shared memory, 16-byte aligned, as large as the launch asked for.
     template <class T>

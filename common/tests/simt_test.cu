@@ -1,8 +1,9 @@
-// Warps and spans of warps, on whichever driver there is: shuffles, votes, barriers.
+// Warps, spans of warps and dependent launches, on whichever driver there is.
 
 #include <gtest/gtest.h>
 
 #include "common/cuda/device.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
@@ -137,6 +138,41 @@ TEST_F(Groups, BlocksVote) {
 
 TEST_F(Groups, SpansOfOneBlockHaveBarriersOfTheirOwn) {
     run<TwoSpans>(2, 96);
+}
+
+// Adds one to a word that the kernel before has written. Its dependent may start at once.
+struct AddOne {
+    unsigned* word;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        block.wait_for_predecessor();
+        block.launch_dependents();
+        if (block.grid_rank() == 0) {
+            *word += 1;
+        }
+    }
+};
+
+TEST(DependentLaunch, SeesWhatTheKernelBeforeHasWritten) {
+    constexpr unsigned kCalls = 300;
+    const Device device(0);
+    const Stream stream;
+    const PinnedMemory word(sizeof(unsigned));
+    const auto queue = [&] {
+        for (unsigned call = 0; call < kCalls; ++call) {
+            launch(stream.get(), 2, 32, AddOne{word.as<unsigned>()}, 0, LaunchOrder::kDependent);
+        }
+    };
+    *word.as<unsigned>() = 0;
+    queue();
+    stream.synchronize("the kernels");
+    EXPECT_EQ(*word.as<unsigned>(), kCalls);
+    const Graph graph = Graph::capture(stream.get(), queue);
+    for (int i = 0; i < 3; ++i) {
+        graph.launch(stream.get());
+    }
+    stream.synchronize("the graphs");
+    EXPECT_EQ(*word.as<unsigned>(), 4 * kCalls);
 }
 
 }  // namespace

@@ -25,7 +25,9 @@ DriverTable traced_table() {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) table.name##_ = &traced_##name;
 #include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
-    table.cuLaunchKernel_ = emulated->cuLaunchKernel_;  // the emulator reports each launch
+    // The emulator reports each launch.
+    table.cuLaunchKernel_ = emulated->cuLaunchKernel_;
+    table.cuLaunchKernelEx_ = emulated->cuLaunchKernelEx_;
     return table;
 }
 

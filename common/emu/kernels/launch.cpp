@@ -38,6 +38,21 @@ class Running;
 constexpr int kMaxThreads = 6000;
 std::atomic<int> resident{0};
 
+// How far a launch is. Its dependent looks at it, also after its end. Polled, and relaxed but for
+// `ended`: for ThreadSanitizer a start orders nothing, as on a GPU.
+struct Progress {
+    explicit Progress(unsigned all) : threads(all) {}
+    void wait(const std::atomic<unsigned>& count, std::memory_order order) const {
+        for (int round = 0; count.load(order) < threads; ++round) {
+            simt::back_off(round);
+        }
+    }
+
+    const unsigned threads;
+    std::atomic<unsigned> triggered{0};  ///< Threads that have let dependents start, or ended.
+    std::atomic<unsigned> ended{0};
+};
+
 // A block, whose threads are fibers of one thread of the operating system.
 struct Block final : simt::HostBlock {
     Block(Running& in, const KernelLaunch& launch, unsigned index)
@@ -46,6 +61,7 @@ struct Block final : simt::HostBlock {
         grid_dim = launch.grid;
         size = launch.block.x;
         shared = memory.data();
+        has_triggered.resize(size);
         values.resize(size);
         exchange = values.data();
         for (unsigned first = 0; first < size; first += simt::kWarpSize) {
@@ -64,6 +80,8 @@ struct Block final : simt::HostBlock {
         }
         barrier.arrive_and_wait();
     }
+    void wait_for_predecessor() override;
+    void launch_dependents(unsigned rank) override;
     void abandon() {
         whole.abandon();
         for (BlockBarrier& barrier : warps) {
@@ -83,36 +101,52 @@ struct Block final : simt::HostBlock {
     BlockBarrier whole;
     std::deque<BlockBarrier> warps;
     std::array<BlockBarrier, simt::kNamedBarriers> named;
+    std::vector<char> has_triggered;    ///< For each thread.
     std::vector<std::uint64_t> values;  ///< For `exchange`.
     /// Not zeroed on a GPU. Here it begins as 0xff: a sum that needs zeros comes out wrong.
     std::vector<unsigned char> memory;
 };
 
 // A running launch, from the start of its first thread to the end of its last.
-class Running {
+class Running final : public Started {
 public:
-    Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
-        for (unsigned block = 0; block < launch.grid.x; ++block) {
-            blocks_.emplace_back(*this, launch, block);
+    /// `before`: the launch that this one is dependent on, or null.
+    Running(Context& context, std::shared_ptr<const KernelLaunch> launch,
+            std::shared_ptr<Progress> before)
+        : context_(context),
+          launch_(std::move(launch)),
+          before_(std::move(before)),
+          progress_(std::make_shared<Progress>(launch_->grid.x * launch_->block.x)),
+          scope_(device().kernels),
+          view_(context.device) {
+        for (unsigned block = 0; block < launch_->grid.x; ++block) {
+            blocks_.emplace_back(*this, *launch_, block);
         }
         left_ = blocks_.size();
-    }
-
-    // Starts all blocks and waits for them.
-    void run() {
         for (Block& block : blocks_) {
             if (const int error = block.start(); error != 0) {
                 fail_to_start("pthread_create", error);
-                block_ended();
+                block_ended(block.size);
             }
         }
-        std::unique_lock lock(mutex_);
-        ended_.wait(lock, [&] { return left_ == 0; });
-        ends_.load(std::memory_order_acquire);
     }
+    ~Running() override { finish(); }
+
+    void wait_until_triggered() override {
+        progress_->wait(progress_->triggered, std::memory_order_relaxed);
+    }
+    void finish() override;
+
+    const std::shared_ptr<Progress>& progress() const { return progress_; }
+    void wait_for_predecessor() const {
+        if (before_ != nullptr) {
+            before_->wait(before_->ended, std::memory_order_acquire);
+        }
+    }
+    void triggered() { progress_->triggered.fetch_add(1, std::memory_order_relaxed); }
 
     void fail(CUresult result, std::string_view why) {
-        lose(context_, result, Text("kernel {}: {}", launch_.name, why));
+        lose(context_, result, Text("kernel {}: {}", launch_->name, why));
         abandoned_.store(true, std::memory_order_relaxed);
         for (Block& block : blocks_) {
             block.abandon();
@@ -125,26 +159,46 @@ public:
     }
 
     // Orders all that a CUDA thread has done before the stream's next work.
-    void thread_ended() { ends_.fetch_add(1, std::memory_order_release); }
+    void thread_ended() { progress_->ended.fetch_add(1, std::memory_order_release); }
 
-    void block_ended() {
+    // `unstarted` of its threads never ran.
+    void block_ended(unsigned unstarted) {
+        progress_->triggered.fetch_add(unstarted, std::memory_order_relaxed);
+        progress_->ended.fetch_add(unstarted, std::memory_order_release);
         const std::lock_guard lock(mutex_);
         --left_;
         ended_.notify_all();
     }
 
-    const KernelLaunch& launch() const { return launch_; }
+    const KernelLaunch& launch() const { return *launch_; }
 
 private:
+    Device& device() const { return emulator().devices[context_.device]; }
+
     Context& context_;
-    const KernelLaunch& launch_;
+    const std::shared_ptr<const KernelLaunch> launch_;
+    const std::shared_ptr<Progress> before_;
+    const std::shared_ptr<Progress> progress_;
+    WorkScope scope_;
+    LossyView view_;
     std::deque<Block> blocks_;
     std::atomic<bool> abandoned_{false};
-    std::atomic<unsigned> ends_{0};  // of threads
     std::mutex mutex_;
     std::condition_variable ended_;
     std::size_t left_ = 0;  // blocks
+    bool is_finished_ = false;
 };
+
+void Block::wait_for_predecessor() {
+    running.wait_for_predecessor();
+}
+
+void Block::launch_dependents(unsigned rank) {
+    if (has_triggered[rank] == 0) {
+        has_triggered[rank] = 1;
+        running.triggered();
+    }
+}
 
 int Block::start() {
     constexpr std::size_t kStackBytes = 256 * 1024;  // kernels run on the fibers' stacks
@@ -170,8 +224,10 @@ void Block::run() {
     };
     if (!run_in_turns(size, body, this)) {
         running.fail_to_start("mmap", ENOMEM);
+        running.block_ended(size);
+        return;
     }
-    running.block_ended();  // the last use of the block
+    running.block_ended(0);  // the last use of the block
 }
 
 void Block::run_thread(unsigned rank) {
@@ -192,6 +248,7 @@ void Block::run_thread(unsigned rank) {
     }
     whole.leave();
     warps[rank / simt::kWarpSize].leave();
+    launch_dependents(rank);
     running.thread_ended();
 }
 
@@ -211,10 +268,31 @@ bool reserve(Device& device, int threads) {
     return false;
 }
 
-// Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
-void run_kernel(Context& context, const KernelLaunch& launch) {
+void Running::finish() {
+    if (std::exchange(is_finished_, true)) {
+        return;
+    }
+    {
+        std::unique_lock lock(mutex_);
+        ended_.wait(lock, [&] { return left_ == 0; });
+    }
+    (void)progress_->ended.load(std::memory_order_acquire);
+    give_back(device(), static_cast<int>(progress_->threads));
+}
+
+// Runs in the stream's thread: waits for room, as blocks do on a GPU.
+std::unique_ptr<Started> start_kernel(Context& context, std::shared_ptr<const KernelLaunch> launch,
+                                      Started* before) {
     Device& device = emulator().devices[context.device];
-    const int threads = static_cast<int>(launch.grid.x * launch.block.x);
+    const int threads = static_cast<int>(launch->grid.x * launch->block.x);
+    if (before != nullptr &&
+        (!emulator().configuration.lossy.empty() || !reserve(device, threads))) {
+        before->finish();
+        before = nullptr;
+    } else if (before != nullptr) {
+        return std::make_unique<Running>(context, std::move(launch),
+                                         static_cast<Running*>(before)->progress());
+    }
     const Deadline deadline = Deadline::standard();
     // Polls: for ThreadSanitizer a wake-up would order the kernel that made room before this one.
     for (int round = 0; !reserve(device, threads); ++round) {
@@ -223,18 +301,13 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
                  Text("kernel {} waited {:.3g} s for room for {} threads: kernels of other streams "
                       "hold {} of the device's {}, and all devices of a process have {} (use fewer "
                       "ranks, blocks or threads)",
-                      launch.name, deadline.seconds(), threads, device.threads.load(),
+                      launch->name, deadline.seconds(), threads, device.threads.load(),
                       threads_of_device(), kMaxThreads));
-            return;
+            return nullptr;
         }
         simt::back_off(round);
     }
-    {
-        const WorkScope scope(device.kernels);
-        const LossyView view(context.device);
-        Running(context, launch).run();
-    }
-    give_back(device, threads);
+    return std::make_unique<Running>(context, std::move(launch), nullptr);
 }
 
 void check_shape(const KernelLaunch& launch) {
@@ -267,8 +340,11 @@ void queue_kernel(CUstream handle, KernelLaunch launch) {
     refuse_if(&context != &stream->context(), CUDA_ERROR_INVALID_HANDLE);
     check_shape(launch);
     const auto kept = std::make_shared<const KernelLaunch>(std::move(launch));
-    const CUresult result =
-        answer([&] { submit(*stream, [&context, kept] { run_kernel(context, *kept); }); });
+    const auto start = [&context, kept](Started* before) {
+        return start_kernel(context, kept, before);
+    };
+    const CUresult result = answer(
+        [&] { submit(*stream, Operation{.start = start, .is_dependent = kept->is_dependent}); });
     if (const auto observer = launch_observer.load(std::memory_order_relaxed)) {
         observer(handle, *kept, result);
     }

@@ -34,6 +34,9 @@ struct KernelLaunch {
     std::size_t shared_bytes = 0;  ///< Dynamic shared memory of each block.
     /// The code that each thread runs. Owns a copy of the kernel's parameters.
     std::function<void(const simt::ThreadBlock&)> thread;
+    /// Programmatic stream serialization: it may start when each thread of the kernel before it has
+    /// called launch_dependents() or has ended. Where it finds no room then, it starts afterwards.
+    bool is_dependent = false;
 };
 
 /// Queues a kernel on a stream, as cuLaunchKernel, or adds it to the graph that the stream

@@ -107,4 +107,37 @@ void cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_
                           shared_bytes, find_in(twins(), name).code(parameters)});
 }
 
+namespace {
+
+// An attribute's default changes nothing.
+bool is_dependent_in(const CUlaunchConfig& config) {
+    bool found = false;
+    refuse_if(config.numAttrs > 0 && config.attrs == nullptr);
+    for (unsigned i = 0; i < config.numAttrs; ++i) {
+        const CUlaunchAttribute& attribute = config.attrs[i];
+        if (attribute.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) {
+            found = attribute.value.programmaticStreamSerializationAllowed != 0;
+        } else if (attribute.id != CU_LAUNCH_ATTRIBUTE_IGNORE) {
+            say("cuLaunchKernelEx: attribute {} is not emulated, only programmatic stream "
+                "serialization is",
+                static_cast<int>(attribute.id));
+            refuse(CUDA_ERROR_NOT_SUPPORTED);
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+void cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                      void** extra) {
+    refuse_if(config == nullptr);
+    const std::string name = find_in(emulator().functions, function);
+    refuse_if(extra != nullptr);
+    queue_kernel(config->hStream, {name, dim3(config->gridDimX, config->gridDimY, config->gridDimZ),
+                                   dim3(config->blockDimX, config->blockDimY, config->blockDimZ),
+                                   config->sharedMemBytes, find_in(twins(), name).code(parameters),
+                                   is_dependent_in(*config)});
+}
+
 }  // namespace symm::emu

@@ -102,7 +102,11 @@ CUresult unknown(Handle handle) {
 }  // namespace
 
 void submit(Stream& stream, std::function<void()> work) {
-    Operation operation{&stream.context(), std::move(work)};
+    submit(stream, Operation{.run = std::move(work)});
+}
+
+void submit(Stream& stream, Operation operation) {
+    operation.context = &stream.context();
     if (const CaptureLock found(stream); found.capture != nullptr) {
         check_active(*found.capture);
         std::vector<Operation>& nodes = found.capture->graph.nodes;
@@ -280,8 +284,9 @@ void cuGraphLaunch(CUgraphExec executable, CUstream handle) {
     const auto stream = find_stream(handle);
     auto graph = find_in(emulator().executables, executable, unknown(executable));
     submit(*stream, [graph = std::move(graph)] {
+        InOrder in_order;
         for (const Operation& node : graph->nodes) {
-            perform(node);
+            in_order.perform(node);
         }
     });
 }

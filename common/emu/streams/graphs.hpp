@@ -33,7 +33,8 @@ struct Capture {
     cuuint64_t id;           ///< Its number, from 1 on.
 };
 
-/// Queues the work on the stream, or adds it to the graph that the stream captures.
+/// Queues work of the stream's context on it, or adds it to the graph that the stream captures.
+void submit(Stream& stream, Operation work);
 void submit(Stream& stream, std::function<void()> work);
 
 /// Whether work submitted to the stream would be captured.

@@ -9,13 +9,31 @@
 
 namespace symm::emu {
 
-void perform(const Operation& operation) {
+void InOrder::finish() {
+    if (last_ != nullptr) {
+        last_->finish();
+        last_.reset();
+    }
+}
+
+void InOrder::perform(const Operation& operation) {
+    if (!operation.is_dependent) {
+        finish();
+    } else if (last_ != nullptr) {
+        last_->wait_until_triggered();
+    }
     Context& context = *operation.context;
     if (operation.in_lost_context == Lost::kRefused && context.state() != CUDA_SUCCESS) {
         return;
     }
     try {
-        operation.run();
+        if (operation.start) {
+            auto started = operation.start(last_.get());
+            finish();
+            last_ = std::move(started);
+        } else {
+            operation.run();
+        }
     } catch (const std::bad_alloc&) {
         lose(context, shortage("the work of a stream", ENOMEM), Text("its work ran out of memory"));
     }
@@ -62,6 +80,8 @@ void Stream::close() {
 
 void Stream::work(std::shared_ptr<Stream> self) {
     Stream& stream = *self;
+    InOrder in_order;
+    std::uint64_t begun = 0;
     std::unique_lock lock(stream.mutex_);
     while (true) {
         stream.changed_.wait(lock, [&] { return !stream.queue_.empty() || stream.closed_; });
@@ -71,11 +91,16 @@ void Stream::work(std::shared_ptr<Stream> self) {
         {
             const Operation operation = std::move(stream.queue_.front());
             stream.queue_.pop_front();
+            ++begun;
+            const bool overlaps = !stream.queue_.empty() && stream.queue_.front().is_dependent;
             lock.unlock();
-            perform(operation);
+            in_order.perform(operation);
+            if (!overlaps) {
+                in_order.finish();
+            }
         }  // the operation is destroyed before it counts as done
         lock.lock();
-        ++stream.done_;
+        stream.done_ = begun - (in_order.is_unfinished() ? 1 : 0);
         stream.changed_.notify_all();
     }
 }

@@ -23,16 +23,44 @@ namespace symm::emu {
 
 struct Capture;
 
+/// A kernel that has started, and may not have ended.
+class Started {
+public:
+    virtual ~Started() = default;
+    /// Waits until a dependent launch may start beside it.
+    virtual void wait_until_triggered() = 0;
+    /// Waits for its end. More calls return at once.
+    virtual void finish() = 0;
+};
+
 /// A piece of work.
 struct Operation {
     Context* context = nullptr;
     std::function<void()> run;
     /// Whether it is done even in a lost context: waits for an event have to end.
     Lost in_lost_context = Lost::kRefused;
+    /// Instead of `run`, for a kernel: starts it. `before`: the kernel before it, or null. Returns
+    /// null if it could not start.
+    std::function<std::unique_ptr<Started>(Started* before)> start;
+    bool is_dependent = false;  ///< A kernel that may start before the one before it has ended.
 };
 
-/// Does the operation unless its context is lost. If it runs out of memory, the context is lost.
-void perform(const Operation& operation);
+/// Does operations in their order. Only a dependent kernel may start before the kernel before it
+/// has ended, and of these two are alive at most.
+class InOrder {
+public:
+    ~InOrder() { finish(); }
+    /// Does the operation unless its context is lost; a kernel may not have ended then. If it runs
+    /// out of memory, the context is lost.
+    void perform(const Operation& operation);
+    /// Waits for the last kernel.
+    void finish();
+    /// Whether a kernel may not have ended.
+    bool is_unfinished() const { return last_ != nullptr; }
+
+private:
+    std::unique_ptr<Started> last_;
+};
 
 class Stream : public std::enable_shared_from_this<Stream> {
 public:

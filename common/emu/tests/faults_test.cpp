@@ -202,12 +202,40 @@ TEST_F(Faults, DISABLED_Throw) {
     EXPECT_EQ(left, 3);
 }
 
+// Its dependent, which runs already and waits for it, ends with it.
+TEST_F(Faults, DISABLED_ThrowBeforeADependent) {
+    std::atomic<bool> queued{false}, dependent_runs{false};
+    const auto wait_for = [](const std::atomic<bool>& flag) {
+        for (int round = 0; !flag; ++round) {
+            simt::back_off(round);
+        }
+    };
+    ASSERT_OK(run(1, 2, [&](const simt::ThreadBlock& block) {
+        wait_for(queued);
+        block.launch_dependents();
+        wait_for(dependent_runs);
+        if (block.thread_rank() == 0) {
+            throw std::runtime_error("a kernel threw");
+        }
+        block.sync();
+    }));
+    ASSERT_OK(launch_kernel(nullptr, {"dependent", dim3(1), dim3(2), 0,
+                                      [&](const simt::ThreadBlock& block) {
+                                          dependent_runs = true;
+                                          block.wait_for_predecessor();
+                                      },
+                                      true}));
+    queued = true;
+    expect_lost(CUDA_ERROR_LAUNCH_FAILED);
+}
+
 TEST(FaultsOfKernels, LoseTheContext) {
     expect_passes("Faults.DISABLED_TouchUnmappedMemory");
     expect_passes("Faults.DISABLED_DisagreeOnANamedBarrier");
     expect_passes("Faults.DISABLED_WriteReadOnlyMemory");
     expect_passes("Faults.DISABLED_TouchAnothersMemory");
     expect_passes("Faults.DISABLED_Throw");
+    expect_passes("Faults.DISABLED_ThrowBeforeADependent");
 }
 
 // An illegal access of host code still ends the process.

@@ -92,6 +92,29 @@ TEST_F(Libraries, HaveKernelsThatRun) {
     EXPECT_EQ(stored(), 42u);
 }
 
+TEST_F(Libraries, HaveKernelsThatAreLaunchedWithAttributes) {
+    CUdeviceptr where = memory_.base;
+    unsigned value = 51;
+    void* parameters[] = {&where, &value};
+    CUlaunchAttribute attributes[2] = {};
+    attributes[0].id = CU_LAUNCH_ATTRIBUTE_IGNORE;
+    attributes[1].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[1].value.programmaticStreamSerializationAllowed = 1;
+    CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, nullptr, attributes, 0};
+    for (const unsigned count : {0U, 1U, 2U}) {
+        config.numAttrs = count;
+        value = 51 + count;
+        EXPECT_OK(cuLaunchKernelEx(&config, function_, parameters, nullptr));
+        EXPECT_EQ(stored(), 51 + count);
+    }
+    attributes[1].value.programmaticStreamSerializationAllowed = 0;
+    EXPECT_OK(cuLaunchKernelEx(&config, function_, parameters, nullptr));
+    EXPECT_INVALID(cuLaunchKernelEx(nullptr, function_, parameters, nullptr));
+    config.gridDimX = 0;
+    EXPECT_INVALID(cuLaunchKernelEx(&config, function_, parameters, nullptr));
+    EXPECT_OK(cuStreamSynchronize(nullptr));
+}
+
 TEST_F(Libraries, FindTheSameAgain) {
     CUkernel kernel = nullptr;
     CUfunction function = nullptr;
