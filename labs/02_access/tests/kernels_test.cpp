@@ -51,23 +51,34 @@ TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
     }
 }
 
-// The destination is the source, shifted by as many vectors as there are threads. So each thread
-// writes only what it reads itself, and within a round the data stays right only if all loads come
-// before the first store.
+// The destination is the source, shifted by some rows: vectors of all threads. So each thread
+// writes only what it reads itself. Within a round the data stays right only if all loads come
+// before the first store. The first `shift` rows of a later round may be what the round before it
+// has stored.
 TEST_F(Kernels, LoadAWholeRoundBeforeTheFirstStore) {
-    constexpr std::size_t kVector = 16;
     constexpr std::size_t kInFlight = 8;
+    constexpr std::size_t kRounds = 3;
     for (const LaunchShape shape : {LaunchShape{1, 1}, LaunchShape{1, 2}, LaunchShape{2, 16}}) {
         const std::size_t threads = shape.blocks * shape.threads;
-        const std::size_t bytes = kInFlight * threads * kVector;
-        const SharedBuffer buffer(0, bytes + threads * kVector, {});
-        test_pattern::fill(gpu(0), {buffer.base(), buffer.size() / 4, 3});
-        gpu(0).make_current();
-        queue_copy(gpu(0).stream(), shape, buffer.base() + threads * kVector, buffer.base(), bytes);
-        gpu(0).wait("the copy");
-        const test_pattern::Range copied{buffer.base() + threads * kVector, bytes / 4, 3};
-        EXPECT_EQ(test_pattern::compare(gpu(0), copied).wrong, 0u)
-            << "a copy shifted by " << threads << " vectors, by as many threads";
+        const std::size_t row = threads * 16;  // bytes
+        const std::size_t bytes = kRounds * kInFlight * row;
+        const SharedBuffer buffer(0, bytes + kInFlight * row, {});
+        for (std::size_t shift = 1; shift < kInFlight; ++shift) {
+            test_pattern::fill(gpu(0), {buffer.base(), buffer.size() / 4, 3});
+            const CUdeviceptr to = buffer.base() + shift * row;
+            gpu(0).make_current();
+            queue_copy(gpu(0).stream(), shape, to, buffer.base(), bytes);
+            gpu(0).wait("the copy");
+            for (std::size_t round = 0; round < kRounds; ++round) {
+                const std::size_t before = round == 0 ? 0 : shift;  // rows that may be either
+                const std::size_t first = (round * kInFlight + before) * row;
+                const test_pattern::Range copied{to + first, (kInFlight - before) * row / 4, 3,
+                                                 first / 4};
+                EXPECT_EQ(test_pattern::compare(gpu(0), copied).wrong, 0u)
+                    << "a copy shifted by " << shift * threads << " vectors, " << threads
+                    << " threads, round " << round;
+            }
+        }
     }
 }
 
