@@ -88,12 +88,17 @@ TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
         const TakeSegment take = [&](std::size_t, const PhysicalMemory&) { ++taken; };
         const int descriptors = open_descriptors();
         std::vector<int> next{0, 1000, 2000};  // by owner
+        const auto exports = emu::calls_made("cuMemExportToShareableHandle");
         exchange.run([&](std::size_t owner, const PhysicalMemory& memory) {
             ++taken;
             EXPECT_EQ(FirstWord(memory, rank.device()).get(), next[owner]++)
                 << "rank " << rank.rank() << " received another segment of rank " << owner;
         });
         EXPECT_EQ(taken, 3 * kSegments + 1 + 2);
+        EXPECT_EQ(emu::calls_made("cuMemExportToShareableHandle") - exports,
+                  kSegments + rank.rank())
+            << "exports of rank " << rank.rank() << ", and its segments";
+        Exchange(rank, 40, 5).run(take);  // rank 0 has one batch, the others have two
         const std::tuple<const char*, int, int> failures[] = {
             {"cuMemExportToShareableHandle", 2, 1},
             {"cuMemExportToShareableHandle", kSegments, 0},

@@ -20,6 +20,7 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/02_access/access.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
 #include "labs/03_ipc/shared_array.hpp"
@@ -91,6 +92,16 @@ TEST(Handle, OneRankWithoutFabricDecidesForAll) {
             ::unsetenv("SYMM_FABRIC_ENABLE");
             rank.bootstrap().barrier("chosen");
         }
+        if (all_have_it) {  // no variable, but the driver refuses it to one rank
+            if (rank.rank() == 1) {
+                emu::fail_call("cuMemCreate", 1, CUDA_ERROR_NOT_PERMITTED);
+            }
+            const HandleChoice choice = agree_on_handle_kind(rank);
+            EXPECT_EQ(choice.kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+                << "rank " << rank.rank() << " has FABRIC, and rank 1's driver refuses it";
+            EXPECT_THAT(choice.why_not_fabric, HasSubstr("rank 1: cuMemCreate"));
+            emu::clear_failures();
+        }
     });
 }
 
@@ -113,6 +124,8 @@ TEST_P(ArrayIn, IsTheSameMemoryOnEveryRank) {
             EXPECT_EQ(PhysicalMemory::mapped_at(array.base()).properties().location.id,
                       rank.device_of(root))
                 << "the memory is of another device than the root's";
+            EXPECT_EQ(access_of(array.base(), rank.device()), CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+                << "rank " << rank.rank() << " may not read and write";
             rank.bootstrap().barrier("read");
         }
     });

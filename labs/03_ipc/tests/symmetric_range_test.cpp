@@ -314,6 +314,10 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
         const Segments falling(rank.device(), {2, 1});
         const SymmetricRange across(rank, falling.base() + 2 * unit - bytes / 2, bytes);
         EXPECT_EQ(across.stride(), 3 * unit) << "of a window from a long segment into a short one";
+
+        const Segments three(rank.device(), {1, 1, 1});
+        const SymmetricRange all(rank, three.base() + unit - bytes, unit + 2 * bytes);
+        EXPECT_EQ(all.stride(), 3 * unit) << "of a window that reaches three segments";
     });
 }
 
