@@ -18,16 +18,19 @@ class SelfTest : public AccessLabTest {
 protected:
     // The failure's text, without the words that were seen.
     static std::string failure(int accessor, int owner) {
-        for (const int device : {accessor, owner}) {
-            wrong_words(device) = 0;
-        }
         const std::string text = check_pair(gpu(accessor), gpu(owner), 40'004);
         return text.substr(0, text.find(':'));
     }
-    // The number of wrong words that the first block of this device's last comparison found.
-    // test_pattern::compare leaves it at the start of the device's results.
-    static std::uint64_t& wrong_words(int device) {
-        return static_cast<test_pattern::Result*>(gpu(device).results())->wrong;
+    // The devices that compare, in this order.
+    static std::vector<int> comparers(int accessor, int owner) {
+        std::vector<int> devices;
+        const Watch watch(gpus(), [&](const Work& work) {
+            if (work.what == "symm::test_pattern::Compare") {
+                devices.push_back(work.device);
+            }
+        });
+        failure(accessor, owner);
+        return devices;
     }
 };
 
@@ -40,17 +43,18 @@ TEST_F(SelfTest, PassesAPairThatLosesNothing) {
 
 TEST_F(SelfTest, FindsLostStores) {
     ASSERT_EQ(failure(1, 0), "stores of a kernel are lost");
-    EXPECT_NE(wrong_words(0), 0u) << "device 1 compared its own stores";
+    EXPECT_EQ(comparers(1, 0).front(), 0) << "device 1 compared its own stores";
 }
 
 TEST_F(SelfTest, FindsWrongLoads) {
     ASSERT_EQ(failure(2, 0), "loads of a kernel return wrong data");
-    EXPECT_NE(wrong_words(2), 0u) << "device 0 compared what device 2 should load";
+    EXPECT_THAT(comparers(2, 0), ::testing::Contains(2))
+        << "device 0 compared what device 2 should load";
 }
 
 TEST_F(SelfTest, FindsLostCopies) {
     ASSERT_EQ(failure(3, 0), "copies are lost");
-    EXPECT_NE(wrong_words(0), 0u) << "device 3 compared its own copies";
+    EXPECT_EQ(comparers(3, 0).back(), 0) << "device 3 compared its own copies";
 }
 
 TEST_F(SelfTest, BlamesOneDirectionOnly) {
