@@ -146,25 +146,14 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
     });
 }
 
-// The emulated driver, as if device 1 had twice the granularity of the others.
 TEST_P(ArrayIn, HasTheSizeOfTheRootsMemory) {
     SYMM_NEEDS(is_emulated() && device_count() >= 2);
-    static DriverTable driver = driver_table();
-    static DriverTable table = driver;
-    table.cuMemGetAllocationGranularity_ = [](std::size_t* bytes,
-                                              const CUmemAllocationProp* properties,
-                                              CUmemAllocationGranularity_flags flags) {
-        const CUresult result = driver.cuMemGetAllocationGranularity_(bytes, properties, flags);
-        *bytes *= properties->location.id == 1 ? 2 : 1;
-        return result;
-    };
-    use_driver_table(&table);
+    const LargeGranules of_device_1;
     run_as(GetParam(), 3, [](Rank& rank) {
         const SharedArray array(rank, 1, 100);
         EXPECT_EQ(PhysicalMemory::mapped_at(array.base()).size(), granularity(device_memory(1)))
             << "rank " << rank.rank() << "'s mapping, and the size of the root's memory";
     });
-    use_driver_table(&driver);
 }
 
 // A call fails on one rank: both ranks throw its error, nothing is left, and they can go on.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -51,6 +52,33 @@ public:
 private:
     AddressRange range_;
     std::vector<Mapping> mappings_;
+};
+
+/// While it lives, device 1 seems to have twice the granularity of the others. Emulated driver
+/// only.
+class LargeGranules {
+public:
+    LargeGranules() {
+        static DriverTable table = driver();
+        table.cuMemGetAllocationGranularity_ = [](std::size_t* bytes,
+                                                  const CUmemAllocationProp* properties,
+                                                  CUmemAllocationGranularity_flags flags) {
+            const CUresult result =
+                driver().cuMemGetAllocationGranularity_(bytes, properties, flags);
+            *bytes *= properties->location.id == 1 ? 2 : 1;
+            return result;
+        };
+        use_driver_table(&table);
+    }
+    LargeGranules(const LargeGranules&) = delete;
+    LargeGranules& operator=(const LargeGranules&) = delete;
+    ~LargeGranules() { use_driver_table(&driver()); }
+
+private:
+    static const DriverTable& driver() {
+        static const DriverTable& emulated = driver_table();  // read before it is replaced
+        return emulated;
+    }
 };
 
 }  // namespace symm::testing

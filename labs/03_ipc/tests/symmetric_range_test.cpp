@@ -13,6 +13,7 @@
 #include "common/cuda/cuda_error.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/test_pattern/test_pattern.hpp"
+#include "common/tests/needs.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
@@ -172,6 +173,19 @@ TEST_P(SymmetricRangeIn, TakesTheStrideOfTheLongest) {
             EXPECT_EQ(range.stride(), 4 * unit) << "rank " << longest << " has the most";
             exercise(rank, range, "different segments");
         }
+    });
+}
+
+// Rank 0 has five granules, and rank 1 two of its own, twice as large.
+TEST_P(SymmetricRangeIn, TakesAStrideOfTheLargestGranularity) {
+    SYMM_NEEDS(is_emulated() && device_count() >= 2);
+    const LargeGranules of_device_1;
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const std::size_t unit = granularity(device_memory(0));
+        const std::size_t granules = rank.rank() == 0 ? 5 : 2;
+        const Segments memory(rank.device(), {granules});
+        const SymmetricRange range(rank, memory.base(), 4 * unit);
+        EXPECT_EQ(range.stride(), 6 * unit) << "a multiple of each rank's granularity";
     });
 }
 
