@@ -18,13 +18,14 @@ protected:
 
     template <class Body>
     CUresult start(unsigned blocks, unsigned threads, Body body, bool is_dependent = true) {
-        return launch_kernel(
-            stream_, {"dependent", dim3(blocks), dim3(threads), 0, body, is_dependent});
+        return launch_kernel(stream_,
+                             {"dependent", dim3(blocks), dim3(threads), 0, body, is_dependent});
     }
     /// Keeps the stream from its next kernel until all have been queued: later ones are not looked
     /// at before they are there.
     void hold() {
-        ASSERT_OK(start(1, 1, [this](const simt::ThreadBlock&) { wait_for(all_queued_); }, false));
+        ASSERT_OK(start(
+            1, 1, [this](const simt::ThreadBlock&) { wait_for(all_queued_); }, false));
     }
     void let_go() { all_queued_ = true; }
 
