@@ -15,7 +15,7 @@ from exercises import CourseError, Exercise
 
 def count(exercise: Exercise) -> int:
     """What the answer that was built last costs: accesses over links in the first execution of each
-    protocol, or what its tests have counted, else the driver calls of these."""
+    protocol, or of an open task what its test has counted, else the driver calls of the tests."""
     if exercise.explore:
         program, *protocols = exercise.explore
         ended = verdict.run([str(verdict.BUILD / "bin" / program), *protocols, "--executions=1"],
@@ -24,11 +24,16 @@ def count(exercise: Exercise) -> int:
     ended = verdict.run([str(verdict.program_of(exercise)), f"--gtest_filter={exercise.score_of}"],
                         exercise.seconds, {**verdict.environment_of(exercise),
                                            "SYMM_EMU_COUNT": "1"})
-    if ended.status != 0:
+    if not ended.is_right:
         raise CourseError(f"{exercise.id}: {exercise.score_of} fails:\n{ended.output}")
-    counted = (re.findall(r"^score: (\d+)", ended.output, re.M) or
-               re.findall(r"^driver calls: (\d+)", ended.output, re.M))
-    return sum(map(int, counted))
+    # The only line that begins like this: an answer could print, too, or spoil the test's line.
+    name = "score" if exercise.best else "driver calls"
+    counted = re.findall(rf"^{name}: (\d+)$", ended.output, re.M)
+    if len(counted) != 1 or ended.output.count(f"{name}: ") != 1:
+        raise CourseError(f"{exercise.id} has no score: its test prints one line '{name}: NUMBER', "
+                          "and this is not what was printed. Does your answer print anything, or "
+                          f"close stdout?\n{ended.output}")
+    return int(counted[0])
 
 
 def measure(exercise: Exercise) -> dict:
