@@ -28,8 +28,9 @@ WORDS = [re.compile(words, re.VERBOSE) for words in (
     r"__(?:tsan|asan|ubsan|sanitizer|interceptor|cxa|libc|builtin_return)\w*|Annotate[A-Z]\w+)\b|"
     r"\[\[ \s* (?:using\s+)? (?:__)?(?:gnu|clang|_Clang)\b | \#\s*pragma\s+"
     r"(?:weak|redefine_extname|push_macro|pop_macro|(?:clang|GCC)\s+(?!unroll|loop))[^\n]*",
-    # the tests, the explorer and the check themselves, and what they compare with
-    r"\b(?:testing|explore|unguessable|course|main|RUN_ALL_TESTS|ADD_FAILURE|"
+    # the tests, the explorer and the check themselves, and what they compare with, such as the
+    # arguments that they have passed
+    r"\b(?:const_cast|testing|explore|unguessable|course|main|RUN_ALL_TESTS|ADD_FAILURE|"
     r"(?:GTEST|TEST|EXPECT|ASSERT|INSTANTIATE)_\w+)\b | (?<!using\ )\bnamespace\b | "
     r"\btemplate\s*<\s*> |"
     r"\boperator\s*(?:new|delete|[=!<>]=|<=>|[<>](?!<|>|=)) ",
