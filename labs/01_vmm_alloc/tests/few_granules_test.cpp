@@ -19,7 +19,7 @@ TEST_F(FewGranules, HoldEachTensorWhileItExists) {
         for (Tensor& tensor : tensors) {
             tensor.bytes = (tensor.bytes << 20) - 300;
         }
-        const std::vector<std::size_t> offsets = place(tensors);
+        const std::vector<std::size_t> offsets = place(std::vector(tensors));  // a copy of its own
         ASSERT_EQ(offsets.size(), tensors.size());
         std::size_t bytes = 0;
         for (std::size_t i = 0; i < tensors.size(); ++i) {

@@ -153,7 +153,7 @@ TEST_F(AccessLabTest, FewCallsGiveManyMappingsTheirRights) {
             mappings.emplace_back(range.base() + m * bytes, bytes,
                                   PhysicalMemory::create(device_memory(0), bytes));
         }
-        allow_each(range.base(), bytes, wanted);
+        allow_each(range.base(), bytes, std::vector(wanted));  // a copy of its own
         for (std::size_t m = 0; m < wanted.size(); ++m) {
             for (const auto& [device, flags] : wanted[m]) {
                 EXPECT_EQ(name_of(access_of(mappings[m].address(), device)), name_of(flags))

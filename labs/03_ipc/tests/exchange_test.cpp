@@ -168,7 +168,7 @@ TEST(FewHandles, LeadToAllTensorsOfAllRanks) {
             std::vector<std::uint64_t> sizes;
             bootstrap.together("share", [&] {
                 share({tensors.rbegin(), tensors.rend()});  // keeps nothing for the next call
-                shared = share(tensors);
+                shared = share(std::vector(tensors));       // a copy of its own
                 for (const PhysicalMemory& segment : shared.segments) {
                     sizes.push_back(segment.size());
                 }
