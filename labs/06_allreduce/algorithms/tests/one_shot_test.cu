@@ -111,7 +111,7 @@ auto count_stale(const Side& side) {
                               [](const simt::Pack16& slot) { return slot.half[0]; });
 }
 
-// Each call uses one packet of a bank, and has at most as many threads as peers.
+// Each call uses one packet of a bank or two, and has at most as many threads as peers.
 TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
     for (const unsigned blocks : {1U, 2U}) {
         run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
@@ -120,7 +120,7 @@ TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
             const auto stale_after = [&](unsigned calls) {
                 rank.bootstrap().barrier("ready");
                 for (unsigned call = 0; call < calls; ++call) {
-                    side.start(blocks, 1, 4);
+                    side.start(blocks, 1, call / 2 % 2 == 0 ? 4 : 8);
                 }
                 side.synchronize();
                 rank.bootstrap().barrier("done");
