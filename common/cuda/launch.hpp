@@ -82,12 +82,12 @@ CUfunction function_of() {
     return function;
 }
 
-/// How a kernel starts in its stream.
+/// When a kernel starts in its stream. A dependent one starts as soon as the kernel before it
+/// allows (ThreadBlock::launch_dependents()), so it calls ThreadBlock::wait_for_predecessor()
+/// before its first access. Needs compute capability 9.0; an older GPU starts it when the work
+/// before it has ended.
 enum class LaunchOrder {
     kAfter,  ///< When the work before it has ended.
-    /// Dependent: as soon as the kernel before it allows (ThreadBlock::launch_dependents()). It
-    /// calls ThreadBlock::wait_for_predecessor() before its first access. Needs compute capability
-    /// 9.0; on an older GPU it is as kAfter.
     kDependent,
 };
 
