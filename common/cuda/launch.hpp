@@ -84,8 +84,7 @@ CUfunction function_of() {
 
 /// When a kernel starts in its stream. A dependent one starts as soon as the kernel before it
 /// allows (ThreadBlock::launch_dependents()), so it calls ThreadBlock::wait_for_predecessor()
-/// before its first access. Needs compute capability 9.0; an older GPU starts it when the work
-/// before it has ended.
+/// before its first access. Needs a GPU of compute capability 9.0.
 enum class LaunchOrder {
     kAfter,  ///< When the work before it has ended.
     kDependent,

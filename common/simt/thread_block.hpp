@@ -90,7 +90,7 @@ public:
                           (return host_->sync(vote);))
     }
     /// Waits until the work before this kernel in its stream has ended, and what that wrote can be
-    /// seen. Only a dependent launch (LaunchConfig) starts before; others return at once. Call it
+    /// seen. Only a dependent launch (LaunchOrder) starts before; others return at once. Call it
     /// before any access to memory.
     __host__ __device__ void wait_for_predecessor() const {
         NV_DISPATCH_TARGET(NV_PROVIDES_SM_90,

@@ -21,8 +21,7 @@ def run(args):
 
 
 #: Algorithms that ./lab bench makes a shared object of.
-OWN = sorted(path.stem for path in (tool.ROOT / "symm/examples").glob("*.cu")
-             if not path.stem.endswith("_test"))
+OWN = sorted(path.stem for path in (tool.ROOT / "symm/examples").glob("*.cu"))
 
 
 def bench(args):

@@ -1,6 +1,7 @@
 // Dependent launches on the emulated GPUs: kernels that start before the one before has ended.
 
 #include <atomic>
+#include <functional>
 
 #include "common/emu/tests/support.hpp"
 #include "common/simt/back_off.hpp"
@@ -40,6 +41,33 @@ protected:
             simt::back_off(round);
         }
         return flag;
+    }
+
+    enum First { kLetsNone, kLetsThem };
+    enum Second { kNotDependent, kDependent };
+    /// Whether the second of two kernels runs before the first has ended.
+    bool overlap(
+        First first, Second second, const std::function<void()>& queue_between = [] {}) {
+        std::atomic<bool> second_runs{false};
+        bool too_early = false;
+        hold();
+        EXPECT_OK(start(1, 1, [&, first](const simt::ThreadBlock& block) {
+            if (first == kLetsThem) {
+                block.launch_dependents();
+            }
+            too_early = comes(second_runs);
+        }));
+        queue_between();
+        EXPECT_OK(start(
+            1, 1,
+            [&](const simt::ThreadBlock& block) {
+                second_runs = true;
+                block.wait_for_predecessor();
+            },
+            second == kDependent));
+        let_go();
+        EXPECT_OK(cuStreamSynchronize(stream_));
+        return too_early;
     }
 
     CUstream stream_ = nullptr;
@@ -95,34 +123,11 @@ TEST_F(Dependents, StartWhenEachThreadHasLetThemOrEnded) {
 }
 
 TEST_F(Dependents, WaitForAKernelThatLetsNone) {
-    std::atomic<bool> second_runs{false};
-    bool too_early = false;
-    hold();
-    ASSERT_OK(start(1, 1, [&](const simt::ThreadBlock&) { too_early = comes(second_runs); }));
-    ASSERT_OK(start(1, 1, [&](const simt::ThreadBlock&) { second_runs = true; }));
-    let_go();
-    ASSERT_OK(cuStreamSynchronize(stream_));
-    EXPECT_FALSE(too_early);
+    EXPECT_FALSE(overlap(kLetsNone, kDependent));
 }
 
 TEST_F(Dependents, AreNeverWhatWasNotLaunchedSo) {
-    std::atomic<bool> second_runs{false};
-    bool too_early = false;
-    hold();
-    ASSERT_OK(start(1, 1, [&](const simt::ThreadBlock& block) {
-        block.launch_dependents();
-        too_early = comes(second_runs);
-    }));
-    ASSERT_OK(start(
-        1, 1,
-        [&](const simt::ThreadBlock& block) {
-            second_runs = true;
-            block.wait_for_predecessor();  // returns at once
-        },
-        false));
-    let_go();
-    ASSERT_OK(cuStreamSynchronize(stream_));
-    EXPECT_FALSE(too_early);
+    EXPECT_FALSE(overlap(kLetsThem, kNotDependent));
 }
 
 // A device has no room for both. The second starts when the first has ended.
@@ -147,18 +152,8 @@ TEST_F(Dependents, StartAfterwardsWhereThereIsNoRoom) {
 // What is behind a copy or an event waits for that, and so for all kernels before it.
 TEST_F(Dependents, WaitForOtherWork) {
     Shared memory(0, {0});
-    std::atomic<bool> second_runs{false};
-    bool too_early = false;
-    hold();
-    ASSERT_OK(start(1, 1, [&](const simt::ThreadBlock& block) {
-        block.launch_dependents();
-        too_early = comes(second_runs);
-    }));
-    ASSERT_OK(cuMemsetD8Async(memory.base(), 1, 4, stream_));
-    ASSERT_OK(start(1, 1, [&](const simt::ThreadBlock&) { second_runs = true; }));
-    let_go();
-    ASSERT_OK(cuStreamSynchronize(stream_));
-    EXPECT_FALSE(too_early);
+    EXPECT_FALSE(overlap(kLetsThem, kDependent,
+                         [&] { EXPECT_OK(cuMemsetD8Async(memory.base(), 1, 4, stream_)); }));
 }
 
 TEST_F(Dependents, OverlapInGraphs) {

@@ -1,7 +1,7 @@
 // The fastest kernel alone, for the course: calls of its size and smaller ones, on two, three and
 // five ranks, without a communicator.
 
-#include "fastest.cu"
+#include "symm/examples/fastest.cu"
 
 #include <gtest/gtest.h>
 
