@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Completes the site that doxygen builds. Makes links to sources work: doxygen keeps only links to
-other pages. Joins questions and their folded answers: doxygen separates them. Puts tables into
-boxes that scroll. Shows pictures as images, which have no background of their own. Keeps names in
-code on one line. Adds the recordings that players show, and the scripts of doxygen-awesome to each
-page, if the site has them.
-Exits with status 1 if a link is broken; doxygen itself checks links to sections."""
+"""Completes the site that doxygen builds, so that a copy of build/docs/html is all of it. Makes
+links to sources work: doxygen keeps only links to other pages. A source that has no page is in the
+repository (address.py); a picture is copied into the site. Joins questions and their folded
+answers: doxygen separates them. Puts tables into boxes that scroll. Shows pictures as images, which
+have no background of their own. Keeps names in code on one line. Adds the language, the recordings
+that players show, and the scripts of doxygen-awesome to each page, if the site has them.
+Exits with status 1 if a link is broken, or leaves the site other than by http or https; doxygen
+itself checks links to sections."""
 
 import json
-import os
 import re
+import shutil
 import sys
 import xml.etree.ElementTree
+from pathlib import Path
 
+from address import REPOSITORY, SITE as ADDRESS
 from pages import ORDER, ROOT, name, player
 
 SITE = ROOT / "build/docs/html"
@@ -19,6 +23,8 @@ SCRIPTS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
            "doxygen-awesome-fragment-copy-button.js": "DoxygenAwesomeFragmentCopyButton"}
 FOLDED_APART = re.compile(r"</summary></details>\s*</p>\s*<p[^>]*>\s*<details>")
 TABLE = re.compile(r'<table class="markdownTable">.*?</table>', re.DOTALL)
+LINK = re.compile(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"')
+OUTSIDE = re.compile(r"https?:|javascript:void\(0\)$")  # the sidebar's links, which a script fills
 PICTURE = re.compile(r'<object type="image/svg\+xml" data="([^"]+)"[^>]*>([^<]*)</object>')
 CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 NAME = re.compile(r"[^\s&]*[-/[][^\s&]*")  # a browser may break a line at - / [
@@ -41,6 +47,15 @@ def pages() -> dict:
     return found
 
 
+def elsewhere(file: Path, anchor: str) -> str:
+    """The link to a file of the repository that has no page."""
+    if file.suffix in (".svg", ".png"):
+        shutil.copy(file, SITE)
+        return file.name
+    kind = "tree" if file.is_dir() else "blob"
+    return f"{REPOSITORY}/{kind}/main/{file.relative_to(ROOT)}{anchor}"
+
+
 def main() -> int:
     known = pages()
     origin = {html: path for path, html in known.items()}
@@ -51,17 +66,28 @@ def main() -> int:
     for page in sorted(SITE.glob("*.html")):
         def link(found, page=page):
             attribute, target, anchor = found.groups("")
-            if re.match(r"\w+:", target) or (SITE / target).exists():
+            if target.startswith(ADDRESS):
+                target = target.removeprefix(ADDRESS) or "index.html"
+                if not (SITE / target).is_file():
+                    broken.append(f"{page.name}: {found[2]}")
+                return f'{attribute}="{target}{anchor}"'
+            if re.match(r"\w+:", target):
+                if not OUTSIDE.match(target):
+                    broken.append(f"{page.name}: {target}")
+                return found[0]
+            if (SITE / target).resolve().is_relative_to(SITE) and (SITE / target).exists():
                 return found[0]
             file = (origin.get(page.name, page).parent / target).resolve()
             if file in known:
                 return f'{attribute}="{known[file]}"'
             if not file.exists() or not file.is_relative_to(ROOT):
                 broken.append(f"{page.name}: {target}")
-            return f'{attribute}="{os.path.relpath(file, SITE)}{anchor}"'
+                return found[0]
+            return f'{attribute}="{elsewhere(file, anchor)}"'
 
         text = page.read_text(errors="replace")
-        changed = re.sub(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"', link, text)
+        changed = LINK.sub(link, text)
+        changed = re.sub(r"(<html [^>]*?)( lang=\"\w+\")?>", r'\1 lang="en">', changed, count=1)
         changed = FOLDED_APART.sub("</summary>", changed)
         changed = TABLE.sub(r'<div class="wide">\g<0></div>', changed)
         if 'class="name"' not in text:
