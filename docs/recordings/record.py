@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Records an execution of each protocol, a right one and wrong ones beside it, for the players on
-the pages. The programs are those of the preset tsan: the explorer's, and its mutants.
+the pages, and draws a picture of it for readers on GitHub. The programs are those of the preset
+tsan: the explorer's, and its mutants.
 
-    record.py [NAME...]       writes docs/recordings/NAME.json
-    record.py --check [...]   fails if a file is not what the programs record today
+    record.py [NAME...]   writes docs/recordings/NAME.json and docs/pictures/NAME_steps.svg
+    --pictures            only draws the pictures anew, of the recordings that are there
+    --check               writes nothing, and fails if a file is not what it would write today
 
 Without names it takes all protocols. The name `allreduce` records calls of the library on emulated
 GPUs, with build/emulated/bin/06_allreduce."""
@@ -17,9 +19,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "tools/explore/player"), str(ROOT / "tools/lab")]
+sys.path += [str(ROOT / folder) for folder in ("tools/explore/player", "tools/lab",
+                                               "docs/pictures")]
 import execution  # noqa: E402
 import sentences  # noqa: E402
+import steps  # noqa: E402
+import tiles  # noqa: E402
 import tool  # noqa: E402
 
 BIN = ROOT / "build/tsan/bin"
@@ -93,6 +98,7 @@ ALGORITHMS = {"oneshot": "One shot, packets", "sentinel": "One shot, sentinels",
               "push": "Two shots, sentinels", "twoshot": "Two shots, windows",
               "chunks": "Two shots, chunks", "copy": "Two shots, copy engine"}
 SHOW = "06_allreduce --show --ranks 4 --bytes 64 --algo {} --json {}"
+LARGEST = 10_000  # bytes of a picture
 SHOWN_THREADS = {"ll128": [0, 31]}
 STREAMS = {"copy": {2: ["rank 0's input stream", 0], 3: ["rank 1's input stream", 1],
                     4: ["rank 0's sum stream", 0], 5: ["rank 1's sum stream", 1]}}
@@ -166,25 +172,43 @@ def text_of(recording: dict) -> str:
     return text.replace('{"thread":', '\n{"thread":').replace('"lines":', '\n"lines":') + "\n"
 
 
+def drawing_of(name: str, text: str) -> str:
+    """The picture of a recording. Pages show several, so it may not be large."""
+    recording = json.loads(text)
+    drawn = tiles.picture(recording) if name == "allreduce" else steps.picture(name, recording)
+    if len(drawn.encode()) > LARGEST:
+        sys.exit(f"{name}_steps.svg has {len(drawn.encode())} bytes, more than {LARGEST}: show "
+                 "fewer steps (docs/pictures/steps.py)")
+    return drawn
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("name", nargs="*", default=[])
     arguments = parser.parse_args()
+    names = arguments.name or [*PROTOCOLS, *(["allreduce"] if arguments.pictures else [])]
     changed = []
-    for name in arguments.name or PROTOCOLS:
-        path = Path(__file__).with_name(f"{name}.json")
-        text = text_of(allreduce() if name == "allreduce" else recording(name))
-        if arguments.check and (not path.is_file() or path.read_text() != text):
+    for name in names:
+        recorded = Path(__file__).with_name(f"{name}.json")
+        text = recorded.read_text() if arguments.pictures else text_of(
+            allreduce() if name == "allreduce" else recording(name))
+        picture = ROOT / f"docs/pictures/{name}_steps.svg"
+        for path, content in ((recorded, text), (picture, drawing_of(name, text))):
+            if path.is_file() and path.read_text() == content:
+                continue
             changed.append(name)
-        elif not arguments.check:
-            path.write_text(text)
-            print(f"{path.relative_to(ROOT)}: {len(text)} bytes")
-    if changed:
-        print(f"not what the programs record today: {' '.join(changed)}. Record again:\n"
-              f"docs/recordings/record.py {' '.join(changed)}", file=sys.stderr)
-    return 1 if changed else 0
+            if not arguments.check:
+                path.write_text(content)
+                print(f"{path.relative_to(ROOT)}: {len(content)} bytes")
+    if arguments.check and changed:
+        again = f"{'--pictures ' * arguments.pictures}{' '.join(dict.fromkeys(changed))}"
+        print(f"not what the programs record today, or drawn from an older recording. Make them "
+              f"again:\ndocs/recordings/record.py {again}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

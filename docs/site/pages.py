@@ -3,8 +3,8 @@
 each page. It adds what GitHub does not need: names of pages and sections, a table of contents, the
 table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), all tables of
 docs/results (in place of `<!-- results.py: everything -->`), drawings as SVG, links to the previous
-and next page, and a player in place of each paragraph that begins with a link to
-docs/recordings/NAME.json.
+and next page, and the player `player-NAME` in place of each paragraph that begins with the picture
+docs/pictures/NAME_steps.svg, which has a link to that player in the published site.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
@@ -17,6 +17,7 @@ import re
 import sys
 from pathlib import Path
 
+import address
 import drawing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +32,8 @@ LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/MEASURED.m
         "docs/TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 MEASURED = "<!-- results.py: everything -->\n"
 MANY = 6  # sections: a page that has them gets a table of contents
-RECORDING = re.compile(r"^\[[^\]]*\]\((\S*docs/recordings/(\w+)\.json)\).*?(?=\n\n|\Z)",
-                       re.MULTILINE | re.DOTALL)
+RECORDED = re.compile(r"^\[!\[[^\]]*\]\(\s*(\S*docs/pictures/(\w+)_steps\.svg)\)\]\(\s*(\S+)\).*?"
+                      r"(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^(```\w*\n.*?^```\n)", re.MULTILINE | re.DOTALL)
 
 
@@ -86,11 +87,16 @@ def table(page: str, sentence: str, link: str) -> str:
 
 
 def with_player(page: str, link: re.Match) -> str:
-    path = (ROOT / page).parent / link[1]
-    if not path.is_file():
-        sys.exit(f"{page}: {link[1]} does not exist")
-    shown = player.element(link[2], json.loads(path.read_text()))
-    return (f"\\htmlonly[block]\n<script defer src=\"recording_{link[2]}.js\"></script>\n"
+    picture, recorded, target = link.groups()
+    path = ROOT / f"docs/recordings/{recorded}.json"
+    for file in (path, (ROOT / page).parent / picture):
+        if not file.is_file():
+            sys.exit(f"{page} shows {picture}: {file.resolve()} does not exist")
+    own = f"{address.SITE}{name(page)}.html#player-{recorded}"
+    if target != own:
+        sys.exit(f"{page}: the link of {recorded}_steps.svg leads to {target} instead of {own}")
+    shown = player.element(recorded, json.loads(path.read_text()))
+    return (f"\\htmlonly[block]\n<script defer src=\"recording_{recorded}.js\"></script>\n"
             f"{shown}\n\\endhtmlonly")
 
 
@@ -116,7 +122,7 @@ def prose(page: str, text: str) -> str:
     # Else doxygen closes it after its first paragraph.
     text = re.sub(r"^(<details>.*|</details>)$", r"\\htmlonly[block]\n\1\n\\endhtmlonly", text,
                   flags=re.MULTILINE)
-    text = RECORDING.sub(lambda found: with_player(page, found), text)
+    text = RECORDED.sub(lambda found: with_player(page, found), text)
     return re.sub(r"(?<=\n\n)The table at the top of\s\[`[^`]+`\]\((\S+)\).*?(?=\n\n|\Z)",
                   lambda found: table(page, found[0], found[1]), text, flags=re.DOTALL)
 
@@ -140,6 +146,9 @@ def neighbours(page: str) -> str:
 
 def filtered(page: str) -> str:
     text = (ROOT / page).read_text()
+    for link in address.foreign(text):
+        sys.exit(f"{page}: {link} is not an address of {address.SITE}. Set the repository's with "
+                 "docs/site/address.py")
     if MEASURED in text:
         text = text.replace(MEASURED, results.everything())
     parts = FENCED.split(text)

@@ -100,7 +100,7 @@ def main() -> int:
     shown = {name for page in pages
              for name in re.findall(r"recording_(\w+)\.js", (SITE / page).read_text())}
     for name in sorted(recorded - shown):
-        print(f"docs/recordings/{name}.json: no page links to it", file=sys.stderr)
+        print(f"docs/recordings/{name}.json: no page has its player", file=sys.stderr)
     values = {"PAGES": pages, "WIDTHS": WIDTHS, "SITE": SITE.as_uri() + "/"}
     return browser.run(SCRIPT, values, "players") or (1 if recorded - shown else 0)
 

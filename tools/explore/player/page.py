@@ -22,9 +22,11 @@ def script(name: str, recording: dict) -> str:
 
 def element(name: str, recording: dict) -> str:
     if "algorithms" in recording:
-        return f'<div class="player" data-allreduce>{bars(recording["algorithms"])}</div>'
+        return (f'<div id="player-{name}" class="player" data-allreduce>'
+                f'{bars(recording["algorithms"])}</div>')
     scene = recording["scenes"][0]
-    return (f'<div class="player" data-recording="{name}"><b>{html.escape(recording["title"])}</b>'
+    return (f'<div id="player-{name}" class="player" data-recording="{name}">'
+            f'<b>{html.escape(recording["title"])}</b>'
             f'<div class="graph">{svg(scene, scene["runs"][0], STILL)}</div>{LEGEND}</div>')
 
 
