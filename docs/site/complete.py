@@ -3,7 +3,8 @@
 links to sources work: doxygen keeps only links to other pages. A source that has no page is in the
 repository (address.py); a picture is copied into the site. Joins questions and their folded
 answers: doxygen separates them. Puts tables into boxes that scroll. Shows pictures as images, which
-have no background of their own. Keeps names in code on one line. Adds the language, the recordings
+have no background of their own, with the text that they have on GitHub. Keeps names in code on one
+line. Says what is the title, and which headings are below it. Adds the language, the recordings
 that players show, and the scripts of doxygen-awesome to each page, if the site has them.
 Exits with status 1 if a link is broken, or leaves the site other than by http or https; doxygen
 itself checks links to sections."""
@@ -24,6 +25,10 @@ SCRIPTS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
 FOLDED_APART = re.compile(r"</summary></details>\s*</p>\s*<p[^>]*>\s*<details>")
 TABLE = re.compile(r'<table class="markdownTable">.*?</table>', re.DOTALL)
 LINK = re.compile(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"')
+TITLE = re.compile(r'<div class="title">')
+HEADING = re.compile(r"<h([1-5])>")
+UNNAMED = re.compile(r'(<img [^>]*alt=")("[^>]*) title="([^"]*)"')
+CAPTION = re.compile(r'(<img [^>]*alt=")("/?>\s*<div class="caption">\s*)([^<]*)')
 OUTSIDE = re.compile(r"https?:|javascript:void\(0\)$")  # the sidebar's links, which a script fills
 PICTURE = re.compile(r'<object type="image/svg\+xml" data="([^"]+)"[^>]*>([^<]*)</object>')
 CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
@@ -63,6 +68,9 @@ def main() -> int:
     for path in ROOT.glob("docs/recordings/*.json"):
         script = player.script(path.stem, json.loads(path.read_text()))
         (SITE / f"recording_{path.stem}.js").write_text(script)
+    search = SITE / "menu.js"
+    search.write_text(re.sub(r'id="MSearch(Field|Select)"(?! aria)',
+                             r'id="MSearch\1" aria-label="Search"', search.read_text()))
     for page in sorted(SITE.glob("*.html")):
         def link(found, page=page):
             attribute, target, anchor = found.groups("")
@@ -93,6 +101,10 @@ def main() -> int:
         if 'class="name"' not in text:
             changed = CODE.sub(unbroken, changed)
         changed = PICTURE.sub(r'<img src="\1" alt="\2"/>', changed)
+        changed = UNNAMED.sub(r"\1\3\2", changed)
+        changed = CAPTION.sub(r"\1\3\2\3", changed)
+        changed = TITLE.sub(r'<div class="title" role="heading" aria-level="1">', changed)
+        changed = HEADING.sub(lambda own: f'<h{own[1]} aria-level="{int(own[1]) + 1}">', changed)
         if 'class="player"' in text and "player.js" not in text:
             scripts = "".join(f'<script defer src="{script}"></script>'
                               for script in ("player.js", "allreduce.js"))
