@@ -12,7 +12,7 @@ import re
 import sys
 import xml.etree.ElementTree
 
-from pages import ORDER, ROOT, name, player
+from pages import ORDER, ROOT, name, player, results
 
 SITE = ROOT / "build/docs/html"
 SCRIPTS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
@@ -46,7 +46,10 @@ def main() -> int:
     origin = {html: path for path, html in known.items()}
     broken = []
     for path in ROOT.glob("docs/recordings/*.json"):
-        script = player.script(path.stem, json.loads(path.read_text()))
+        recording = json.loads(path.read_text())
+        if "algorithms" in recording:
+            recording["measured"] = results.times()
+        script = player.script(path.stem, recording)
         (SITE / f"recording_{path.stem}.js").write_text(script)
     for page in sorted(SITE.glob("*.html")):
         def link(found, page=page):
