@@ -5,13 +5,15 @@ the pages. The programs are those of the preset tsan: the explorer's, and its mu
     record.py [NAME...]       writes docs/recordings/NAME.json
     record.py --check [...]   fails if a file is not what the programs record today
 
-Without names it takes all protocols. The name `allreduce` records calls of lab 06's program on
+Without names it takes all protocols, and the executions behind the exercises that ask which values
+a load may return (`values`). The name `allreduce` records calls of lab 06's program on
 emulated GPUs, built by g++ without sanitizers: `--bin` is its folder, build/emulated/bin by
 default."""
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -190,6 +192,22 @@ def recording(name: str) -> dict:
     return {"title": title, "scenes": told}
 
 
+def values() -> dict:
+    """For each exercise and each of its answers, an execution that proves it."""
+    program, told = BIN / "explore_values", []
+    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    for exercise, answers in re.findall(r"^(\d+\.\d+): (\S+) in", found, re.MULTILINE):
+        for answer in answers.split(","):
+            scene = f"{exercise}/{answer}"
+            short = sentences.tell(execution.condensed([wrong("values", scene)], "values.cpp"))
+            short["runs"] = [run | {"why": "", "ends": f"So the answer may be {answer}."}
+                             for run in short["runs"]]
+            for run in short["runs"]:
+                del run["fault"], run["blame"]
+            told.append({"scene": scene, "name": f"{exercise}, the answer {answer}"} | short)
+    return {"title": "Which values may this load return?", "scenes": told}
+
+
 def shown(programs: Path, algorithm: str, ranks: int) -> dict:
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = SHOW.format(ranks, BYTES[ranks], algorithm, file.name).split()
@@ -238,9 +256,10 @@ def main() -> int:
     parser.add_argument("name", nargs="*", default=[])
     arguments = parser.parse_args()
     changed = []
-    for name in arguments.name or PROTOCOLS:
+    for name in arguments.name or [*PROTOCOLS, "values"]:
         path = Path(__file__).with_name(f"{name}.json")
-        text = text_of(allreduce(arguments.bin) if name == "allreduce" else recording(name))
+        text = text_of(allreduce(arguments.bin) if name == "allreduce" else
+                       values() if name == "values" else recording(name))
         if arguments.check and (not path.is_file() or path.read_text() != text):
             changed.append(name)
         elif not arguments.check:

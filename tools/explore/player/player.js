@@ -260,7 +260,8 @@ class View {
             element.classList.toggle("current", thread === step.thread);
         });
         const is_end = at + 1 === this.steps.length;
-        this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` : "✓ All is right.";
+        this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` :
+            `✓ ${this.run.ends ?? "All is right."}`;
         this.blame.replaceChildren(...at === this.run.fault ?
             this.#linked(`✗ At fault: ${this.run.blame}.`) : []);
         this.element.classList.toggle("fault", at === this.run.fault);
@@ -497,6 +498,20 @@ class Player extends Stepper {
     }
 }
 
+/** Goes to the player and the scene that the page's address names: #player-values=05.9/30. */
+function follow(players) {
+    const [, name, scene] = decodeURIComponent(location.hash).match(/^#player-(\w+)=(.*)$/) ?? [];
+    const player = players.find(({root}) => root.dataset.recording === name);
+    if (!player) return;
+    player.scene.value = player.recording.scenes.findIndex(other => other.scene === scene);
+    player.build();
+    player.root.scrollIntoView();
+    player.root.focus();
+}
+
 addEventListener("DOMContentLoaded", () => {
-    for (const root of document.querySelectorAll(".player[data-recording]")) new Player(root);
+    const players = [...document.querySelectorAll(".player[data-recording]")].map(
+        root => new Player(root));
+    follow(players);
+    addEventListener("hashchange", () => follow(players));
 });
