@@ -40,8 +40,7 @@ PROTOCOLS = {
     "packet": ("A packet", "ll_packet.hpp", "05", {
         "packet": ("2 ranks", {"one_flag": "one of the two flags is not checked"})}),
     "barrier": ("A barrier", "barrier.hpp", "05", {
-        "barrier/2x1": ("2 ranks", {"signal_relaxed": "the signal's release is missing",
-                                    "wait_relaxed": "the wait's acquire is missing",
+        "barrier/2x1": ("2 ranks", {"wait_relaxed": "the wait's acquire is missing",
                                     "wait_for_equal": "waits for exactly the epoch"},
                         {"no_sync_before": "the sync before the signals is missing",
                          "no_sync_after": "the sync after the waits is missing",
