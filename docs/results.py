@@ -85,6 +85,24 @@ class Measurement:
         return {row[0]: row[at] for row in self.rows}
 
 
+def times() -> dict:
+    """Times of an AllReduce of floats in a graph, in us: by ranks, algorithm and bytes; and as
+    `best`, by ranks and bytes, what the library chooses, its time, and NCCL's."""
+    found = {}
+    for ranks, machine in ((2, "two_h200"), (4, "four_h200"), (8, "eight_h200")):
+        by_algorithm, best = {}, {}
+        names = sorted((FOLDER / machine).glob("only_*.json"))
+        for path in [*names, FOLDER / machine / "float_graph_newest_nccl.json"]:
+            for row in json.loads(path.read_text())["benchmarks"]:
+                bytes_, ours = int(row["bytes"]), f"{row['out_us']:.1f}"
+                by_algorithm.setdefault(row["label"], {})[bytes_] = ours
+                if "out_nccl_symmetric_us" in row:
+                    best[bytes_] = {"ours": ours, "nccl": f"{row['out_nccl_symmetric_us']:.1f}",
+                                    "algorithm": row["label"]}
+        found[ranks] = by_algorithm | {"best": best}
+    return found
+
+
 def table(titles: list, rows: list) -> str:
     def line(cells):
         return "| " + " | ".join(cells) + " |\n"

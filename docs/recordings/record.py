@@ -7,12 +7,15 @@ tsan: the explorer's, and its mutants.
     --pictures            only draws the pictures anew, of the recordings that are there
     --check               writes nothing, and fails if a file is not what it would write today
 
-Without names it takes all protocols. The name `allreduce` records calls of the library on emulated
-GPUs, with build/emulated/bin/06_allreduce."""
+Without names it takes all protocols, and the executions behind the exercises that ask which values
+a load may return (`values`). The name `allreduce` records calls of lab 06's program on
+emulated GPUs, built by g++ without sanitizers: `--bin` is its folder, build/emulated/bin by
+default."""
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,19 +32,28 @@ import tool  # noqa: E402
 
 BIN = ROOT / "build/tsan/bin"
 # The title, the file whose lines are shown, the explorer's program, and the scenes. Of each scene:
-# what it has, and its mutants (cmake/Mutants.cmake) with what they lack.
+# what it has, and its mutants (cmake/Mutants.cmake) with what they lack; then those without which
+# no execution of this scene goes wrong.
 PROTOCOLS = {
     "signal": ("A signal and a wait", "signal.hpp", "05", {
         "signal": ("2 ranks", {"signal_relaxed": "the signal's release is missing",
-                               "wait_relaxed": "the wait's acquire is missing"}),
+                               "wait_relaxed": "the wait's acquire is missing"},
+                   {"no_wrap": "a comparison that does not wrap",
+                    "wait_for_equal": "waits for exactly the value, not for at least that"}),
         "signal/wrap": ("2 ranks, the flag wraps", {
             "no_wrap": "a comparison that does not wrap"})}),
     "packet": ("A packet", "ll_packet.hpp", "05", {
         "packet": ("2 ranks", {"one_flag": "one of the two flags is not checked"})}),
     "barrier": ("A barrier", "barrier.hpp", "05", {
-        "barrier/2x1": ("2 ranks", {"wait_for_equal": "waits for exactly the epoch"}),
+        "barrier/2x1": ("2 ranks", {"wait_relaxed": "the wait's acquire is missing",
+                                    "wait_for_equal": "waits for exactly the epoch"},
+                        {"no_sync_before": "the sync before the signals is missing",
+                         "no_sync_after": "the sync after the waits is missing",
+                         "epoch_not_stored": "the epoch is not kept for the next call"}),
         "barrier/2x2": ("2 ranks of 2 threads", {
-            "no_sync_before": "the sync before the signals is missing"}),
+            "no_sync_before": "the sync before the signals is missing",
+            "no_sync_after": "the sync after the waits is missing"},
+            {"epoch_not_stored": "the epoch is not kept for the next call"}),
         "barrier/2x2/2": ("2 ranks of 2 threads, 2 calls", {
             "epoch_not_stored": "the epoch is not kept for the next call"}),
         "barrier/3x1": ("3 ranks", {})}),
@@ -62,27 +74,43 @@ PROTOCOLS = {
             "line_flag_store_relaxed": "the flag is stored without release"})}),
     "one_shot": ("One shot", "one_shot.hpp", "06", {
         "one_shot/2x1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
-                                     "one_bank": "one bank instead of two"}),
-        "one_shot/2x2": ("2 ranks of 2 threads", {}),
+                                     "one_bank": "one bank instead of two"},
+                         {"epoch_no_sync": "the sync before the epoch is stored is missing"}),
+        "one_shot/2x2": ("2 ranks of 2 threads", {
+            "epoch_no_sync": "the sync before the epoch is stored is missing"}),
         "one_shot/3x1": ("3 ranks", {})}),
     "sentinel": ("One shot by sentinels", "sentinel.hpp", "06", {
         "sentinel/2x1": ("2 ranks", {
             "sentinel_one_half": "one half of a pack is not checked",
-            "sentinel_not_cleared": "slots are not cleared"}),
-        "sentinel/2x2": ("2 ranks of 2 threads", {})}),
+            "sentinel_one_bank": "one bank instead of two",
+            "sentinel_not_cleared": "slots are not cleared"},
+            {"epoch_no_sync": "the sync before the epoch is stored is missing"}),
+        "sentinel/2x2": ("2 ranks of 2 threads", {
+            "epoch_no_sync": "the sync before the epoch is stored is missing"})}),
     "push": ("Two shots by sentinels", "push.hpp", "06", {
         "push/2x1/empty": ("2 ranks, one pack", {
             "push_not_cleared": "slots are not cleared",
-            "push_one_half": "one half of a pack is not checked"}),
-        "push/2x1": ("2 ranks, two packs", {}),
-        "push/3x1": ("3 ranks", {})}),
+            "push_one_half": "one half of a pack is not checked"},
+            {"push_no_fence": "the fence of a rank with no part is missing"}),
+        "push/2x1": ("2 ranks, two packs", {
+            "push_one_bank": "one bank instead of two",
+            "push_gather_not_cleared": "slots of the second trip are not cleared"},
+            {"push_no_fence": "the fence of a rank with no part is missing"}),
+        "push/3x1/mixed": ("3 ranks, of which one has no part", {
+            "push_no_fence": "the fence of a rank with no part is missing"})}),
     "rendezvous": ("The rendezvous of two shots", "rendezvous.hpp", "06_windows", {
         "two_shot/2x1/one": ("2 ranks, one element", {
             "rendezvous_relaxed": "the wait's acquire is missing",
             "rendezvous_same_epoch": "the epoch stays the same"})}),
     "two_shot": ("Two shots", "two_shot.hpp", "06_windows", {
-        "two_shot/2x1": ("2 ranks", {"two_shot_no_barrier": "the barrier at the end is missing"}),
-        "two_shot/2x2": ("2 ranks of 2 threads", {}),
+        "two_shot/2x1": ("2 ranks", {"two_shot_no_barrier": "the barrier at the end is missing",
+                                     "signal_relaxed": "the release of the barrier at the end is "
+                                                       "missing"},
+                         {"rendezvous_no_sync": "the sync after the rendezvous is missing",
+                          "no_sync_before": "the sync before the barrier at the end is missing"}),
+        "two_shot/2x2": ("2 ranks of 2 threads", {
+            "rendezvous_no_sync": "the sync after the rendezvous is missing",
+            "no_sync_before": "the sync before the barrier at the end is missing"}),
         "two_shot/3x1": ("3 ranks", {})}),
     "chunks": ("Two shots in chunks", "chunks.hpp", "06_chunks", {
         "chunks/2x1": ("2 ranks", {"no_end": "the barrier at the end is missing",
@@ -97,15 +125,17 @@ PROTOCOLS = {
 ALGORITHMS = {"oneshot": "One shot, packets", "sentinel": "One shot, sentinels",
               "push": "Two shots, sentinels", "twoshot": "Two shots, windows",
               "chunks": "Two shots, chunks", "copy": "Two shots, copy engine"}
-SHOW = "06_allreduce --show --ranks 4 --bytes 64 --algo {} --json {}"
+SHOW = "06_allreduce --show --ranks {} --bytes {} --algo {} --json {}"
+BYTES = {2: 64, 4: 64, 8: 128}  # of a call, by its ranks: at least 16 for each
+SHOWN_RANKS = 4
 LARGEST = 10_000  # bytes of a picture
 SHOWN_THREADS = {"ll128": [0, 31]}
 STREAMS = {"copy": {2: ["rank 0's input stream", 0], 3: ["rank 1's input stream", 1],
                     4: ["rank 0's sum stream", 0], 5: ["rank 1's sum stream", 1]}}
 
 
-def recorded(program: str, scene: str, executions: int) -> dict:
-    """The row of a search in which every wait ends; of a mutant's, the first that fails."""
+def searches(program: str, scene: str, executions: int) -> list:
+    """The rows of the searches of a scene: where every wait ends, and where waits may give up."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         ended = subprocess.run([BIN / f"explore_{program}", scene, f"--executions={executions}",
                                 "--seconds=600", f"--record={file.name}"],
@@ -114,7 +144,26 @@ def recorded(program: str, scene: str, executions: int) -> dict:
     rows = [row for row in rows if row["protocol"] == scene]
     if not rows:
         sys.exit(f"explore_{program} {scene} recorded nothing:\n{ended.stdout}{ended.stderr}")
-    return next((row for row in rows if row["failed"]), rows[0])
+    return rows
+
+
+def right(program: str, scene: str) -> dict:
+    return searches(program, scene, 1)[0]
+
+
+def wrong(program: str, scene: str) -> dict:
+    rows = searches(program, scene, 100_000)
+    if not (failed := [row for row in rows if row["failed"]]):
+        sys.exit(f"explore_{program} {scene} finds no failure")
+    return failed[0]
+
+
+def without_failure(program: str, scene: str) -> int:
+    """How many executions there are, of which none goes wrong."""
+    rows = searches(program, scene, 100_000)
+    if len(rows) != 2 or not all(row["exhausted"] and not row["failed"] for row in rows):
+        sys.exit(f"explore_{program} {scene}: a search fails, or does not end")
+    return sum(row["executions"] for row in rows)
 
 
 def check(scene: str, short: dict):
@@ -133,34 +182,66 @@ def check(scene: str, short: dict):
 def recording(name: str) -> dict:
     title, page, program, scenes = PROTOCOLS[name]
     told = []
-    for scene, (what, mutants) in scenes.items():
-        rows = [recorded(program, scene, 1)]
-        for mutant in mutants:
-            rows.append(recorded(f"{program}_{mutant}", scene, 100_000))
-            if not rows[-1]["failed"]:
-                sys.exit(f"explore_{program}_{mutant} {scene} finds no failure")
+    for scene, (what, mutants, *harmless) in scenes.items():
+        rows = [right(program, scene), *(wrong(f"{program}_{mutant}", scene)
+                                         for mutant in mutants)]
         short = execution.condensed(rows, page, SHOWN_THREADS.get(name), STREAMS.get(name))
-        right, *wrong = short["runs"]
-        for run, lacks in zip(wrong, mutants.values(), strict=True):
+        first, *others = short["runs"]
+        for run, lacks in zip(others, mutants.values(), strict=True):
             run["lacks"] = lacks
-            execution.align(run, right)
+            execution.align(run, first)
         check(scene, short)
-        told.append({"scene": scene, "name": what} | sentences.tell(short))
+        told.append({"scene": scene, "name": what} | sentences.tell(short) | {
+            "harmless": [[lacks, without_failure(f"{program}_{mutant}", scene)]
+                         for mutant, lacks in dict(*harmless).items()]})
     return {"title": title, "scenes": told}
 
 
-def allreduce() -> dict:
+def values() -> dict:
+    """For each exercise and each of its answers, an execution that proves it."""
+    program, told = BIN / "explore_values", []
+    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    for exercise, answers in re.findall(r"^(\d+\.\d+): (\S+) in", found, re.MULTILINE):
+        for answer in answers.split(","):
+            scene = f"{exercise}/{answer}"
+            short = sentences.tell(execution.condensed([wrong("values", scene)], "values.cpp"))
+            short["runs"] = [run | {"why": "", "ends": f"So the answer may be {answer}."}
+                             for run in short["runs"]]
+            for run in short["runs"]:
+                del run["fault"], run["blame"]
+            told.append({"scene": scene, "name": f"{exercise}, the answer {answer}"} | short)
+    return {"title": "Which values may this load return?", "scenes": told}
+
+
+def shown(programs: Path, algorithm: str, ranks: int) -> dict:
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = SHOW.format(ranks, BYTES[ranks], algorithm, file.name).split()
+        subprocess.run([programs / command[0], *command[1:]], check=True, capture_output=True,
+                       env={**os.environ, "SYMM_DRIVER": "emulated"})
+        call = json.loads(Path(file.name).read_text())
+    call["moves"].sort(key=lambda move: (move["trip"], json.dumps(move)))  # one trip: no order
+    return call
+
+
+def sent(call: dict) -> list:
+    """The trips of a call, and of each byte of its input: the bytes that rank 0 sends of numbers,
+    and of what else crosses a link."""
+    moves = [move for move in call["moves"] if move["from"] == 0]
+    numbers = sum((last - first + 1) * call["element_bytes"]
+                  for move in moves for first, last in move.get("elements", []))
+    other = sum(move["bytes"] for move in moves) - numbers
+    size = call["elements"] * call["element_bytes"]
+    return [call["trips"], numbers / size, other / size]
+
+
+def allreduce(programs: Path) -> dict:
     """A call of each algorithm on four emulated GPUs."""
     calls = []
     for algorithm, title in ALGORITHMS.items():
-        with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            command = SHOW.format(algorithm, file.name).split()
-            subprocess.run([ROOT / "build/emulated/bin" / command[0], *command[1:]], check=True,
-                           env={**os.environ, "SYMM_DRIVER": "emulated"}, capture_output=True)
-            call = json.loads(Path(file.name).read_text())
-        call["moves"].sort(key=lambda move: (move["trip"], json.dumps(move)))  # one trip: no order
-        calls.append({"title": title} | call)
-    return {"title": "An AllReduce of four ranks", "command": SHOW, "algorithms": calls}
+        by_ranks = {ranks: shown(programs, algorithm, ranks) for ranks in BYTES}
+        calls.append({"title": title} | by_ranks[SHOWN_RANKS] | {
+            "sent": {ranks: sent(call) for ranks, call in by_ranks.items()}})
+    return {"title": "An AllReduce of four ranks", "algorithms": calls}
 
 
 def text_of(recording: dict) -> str:
@@ -187,22 +268,24 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pictures", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--bin", type=Path, default=ROOT / "build/emulated/bin")
     parser.add_argument("name", nargs="*", default=[])
     arguments = parser.parse_args()
-    names = arguments.name or [*PROTOCOLS, *(["allreduce"] if arguments.pictures else [])]
+    names = arguments.name or [*PROTOCOLS, "values", *(["allreduce"] if arguments.pictures else [])]
     changed = []
     for name in names:
-        recorded = Path(__file__).with_name(f"{name}.json")
-        text = recorded.read_text() if arguments.pictures else text_of(
-            allreduce() if name == "allreduce" else recording(name))
+        path = Path(__file__).with_name(f"{name}.json")
+        text = path.read_text() if arguments.pictures else text_of(
+            allreduce(arguments.bin) if name == "allreduce" else
+            values() if name == "values" else recording(name))
         picture = ROOT / f"docs/pictures/{name}_steps.svg"
-        for path, content in ((recorded, text), (picture, drawing_of(name, text))):
-            if path.is_file() and path.read_text() == content:
+        for file, content in ((path, text), (picture, drawing_of(name, text))):
+            if file.is_file() and file.read_text() == content:
                 continue
             changed.append(name)
             if not arguments.check:
-                path.write_text(content)
-                print(f"{path.relative_to(ROOT)}: {len(content)} bytes")
+                file.write_text(content)
+                print(f"{file.relative_to(ROOT)}: {len(content)} bytes")
     if arguments.check and changed:
         again = f"{'--pictures ' * arguments.pictures}{' '.join(dict.fromkeys(changed))}"
         print(f"not what the programs record today, or drawn from an older recording. Make them "

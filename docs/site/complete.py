@@ -17,7 +17,7 @@ import xml.etree.ElementTree
 from pathlib import Path
 
 from address import REPOSITORY, SITE as ADDRESS
-from pages import ORDER, ROOT, name, player
+from pages import ORDER, ROOT, name, player, results
 
 SITE = ROOT / "build/docs/html"
 SCRIPTS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
@@ -66,7 +66,10 @@ def main() -> int:
     origin = {html: path for path, html in known.items()}
     broken = []
     for path in ROOT.glob("docs/recordings/*.json"):
-        script = player.script(path.stem, json.loads(path.read_text()))
+        recording = json.loads(path.read_text())
+        if "algorithms" in recording:
+            recording["measured"] = results.times()
+        script = player.script(path.stem, recording)
         (SITE / f"recording_{path.stem}.js").write_text(script)
     search = SITE / "menu.js"
     search.write_text(re.sub(r'id="MSearch(Field|Select)"(?! aria)',

@@ -34,7 +34,8 @@ async function play(frame, page, width, root) {
     if (!(+data.last > 0)) return faults.push(`${name}: has no steps`);
     root.focus();
     if (document.activeElement !== root) return faults.push(`${name}: cannot have the focus`);
-    const [scene, beside] = root.querySelectorAll("select");
+    const [scene] = root.querySelectorAll("select");
+    const breaks = () => [...root.querySelectorAll(".breaks input")];
     const choose = (list, value) => {
         list.value = value;
         list.dispatchEvent(new Event("change"));
@@ -42,8 +43,9 @@ async function play(frame, page, width, root) {
     };
     for (const {value} of scene.options) {
         choose(scene, value);
-        for (let n = 0; n < (data.recording ? beside.options.length : 1); ++n) {
-            if (n) choose(beside, n);
+        for (let n = 0; n < (data.recording ? breaks().length : 1); ++n) {
+            if (n) breaks()[n].click();
+            root.focus();
             press("End");
             expect(data.last, "End");
             look(frame, name, width, ".player :not(svg *)");
@@ -61,7 +63,8 @@ async function play(frame, page, width, root) {
             press("ArrowLeft");
             expect(at - 1, "the left arrow");
             if (!n) continue;
-            root.querySelector(".parting a")?.click();
+            if (/^✓.*Nothing goes wrong/.test(root.querySelector(".parting").textContent)) continue;
+            root.querySelector(".parting .fault")?.click();
             if (!root.querySelector(".wrong .row.fault.current"))
                 faults.push(`${name}: no step of wrong execution ${n} is marked as at fault`);
             for (const box of width > 1000 ? root.querySelectorAll(".memory") : [])

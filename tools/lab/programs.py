@@ -88,6 +88,8 @@ def explore(args):
     sources = "".join(path.read_text() for path in (
         *sorted(Path("labs").glob("*/CMakeLists.txt")), Path("symm/CMakeLists.txt")))
     names = re.findall(rf"^symm_exploration\((\S+) lab{lab} ", sources, re.M)
+    if re.fullmatch(r"\d+\.\d+/\d+", only):  # an exercise's answer
+        names = ["values"]
     builds.build("tsan", *(f"explore_{name}" for name in names))
     wanted = [only] if only else []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,13 @@
 // Which values may a load return? Exercises of labs 04 and 05 ask, and every execution answers.
+// Without arguments it prints the values. With a name, such as 05.9/30, it shows an execution of
+// 05.9 in which the load returns 30, or runs all, and finds none.
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/signal.hpp"
 #include "tools/explore/explore.hpp"
+#include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
 namespace symm {
@@ -24,7 +28,26 @@ using Word = std::uint32_t;
 
 constexpr Word kSlots = 2;  ///< Of the FIFOs of lab 04's exercises.
 
-std::set<Word> returned;  ///< What the loads of a scene return.
+std::array<bool, 64> returned;   ///< What the loads of a scene return: of each value, whether.
+std::optional<Word> looked_for;  ///< The execution that returns this is to be shown.
+
+/// Notes what a load of interest has returned. The explorer does not see it: threads share it.
+[[clang::no_sanitize("thread")]] void note(Word value) {
+    returned[value % returned.size()] = true;
+    if (looked_for.has_value() && *looked_for == value) {
+        explore::fail(fmt::format("the answer is {} in this execution", value));
+    }
+}
+
+std::vector<Word> noted() {
+    std::vector<Word> values;
+    for (Word value = 0; value < returned.size(); ++value) {
+        if (returned[value]) {
+            values.push_back(value);
+        }
+    }
+    return values;
+}
 
 Word load(const Word* at) {
     return simt::load(at, Order::kRelaxed);
@@ -83,7 +106,7 @@ struct Fifo {
                     simt::store(head, s + 1, orders[3]);
                 }
                 if (s < observed) {
-                    returned.insert(load(loads_tail ? tail : &slots[s % kSlots]) - s);
+                    note(load(loads_tail ? tail : &slots[s % kSlots]) - s);
                 }
                 simt::store(head, s + 1, orders[3]);
             }
@@ -97,9 +120,9 @@ void print_needless_orders() {
     for (int i = 0; i < 4; ++i) {
         Fifo fifo{.steps = kSlots, .observed = kSlots};
         fifo.orders[i] = Order::kRelaxed;
-        returned.clear();
+        returned = {};
         explore::explore({}, fifo);
-        if (returned == std::set<Word>{1}) {
+        if (noted() == std::vector<Word>{1}) {
             needless.insert(i + 1);
         }
     }
@@ -118,7 +141,7 @@ void three_rounds(Scene& scene) {
     });
     launch(scene, 1, [=](const Thread& thread) {
         thread.wait(flag, 2, kPoll);
-        returned.insert(load(data));
+        note(load(data));
     });
 }
 
@@ -132,7 +155,7 @@ void one_word_twice(Scene& scene) {
         const Word first = load(data);
         const Word second = load(data);
         if (first == 10) {
-            returned.insert(second);
+            note(second);
         }
     });
 }
@@ -141,7 +164,7 @@ void one_word_twice(Scene& scene) {
 void add_seen(Word* sum, Word seen) {
     const Word before = simt::fetch_add(sum, 1 + seen, Order::kRelaxed);
     if (before != 0) {
-        returned.insert(before - 1 + seen);
+        note(before - 1 + seen);
     }
 }
 
@@ -180,7 +203,7 @@ void after_a_barrier(Scene& scene) {
                 store(&boxes[1 - rank], round);
                 barrier.arrive_and_wait();
                 if (const Word seen = load(&boxes[rank]); round == 1) {
-                    returned.insert(seen);
+                    note(seen);
                 }
             }
         });
@@ -201,7 +224,7 @@ void through_a_third_rank(Scene& scene) {
     });
     launch(scene, 2, [=](const Thread& thread) {
         thread.wait(&flags[1], 1);
-        returned.insert(load(data));
+        note(load(data));
     });
 }
 
@@ -220,7 +243,7 @@ void by_another_thread(Scene& scene) {
             if (t == 0) {
                 store(&flags[1], 1);
             } else {
-                returned.insert(load(data));
+                note(load(data));
             }
         },
         2);
@@ -229,29 +252,49 @@ void by_another_thread(Scene& scene) {
 }  // namespace
 }  // namespace symm
 
-int main() {
+int main(int argc, char** argv) {
     using namespace symm;
-    print_needless_orders();
-    const std::vector<std::pair<std::string, std::function<void(Scene&)>>> scenes{
-        {"04.9", Fifo{.steps = 5, .has_credits = false}},
-        {"04.10", Fifo{.gives_early = true}},
-        {"04.11", Fifo{.loads_tail = true}},
-        {"05.9", three_rounds<Order::kAcquire>},
-        {"05.10", three_rounds<Order::kRelaxed>},
-        {"05.11", one_word_twice},
-        {"05.12", each_raises_a_flag},
-        {"05.13", after_a_barrier},
-        {"05.14", through_a_third_rank},
-        {"05.15", by_another_thread},
-        {"05.16", two_observers},
+    struct Question {
+        std::string exercise;
+        std::function<void(Scene&)> scene;
+        std::vector<Word> values;  ///< That somebody may think of.
     };
+    const std::vector<Question> questions{
+        {"04.9", Fifo{.steps = 5, .has_credits = false}, {0, 1, 2, 3, 4, 5}},
+        {"04.10", Fifo{.gives_early = true}, {0, 1, 2, 3, 4}},
+        {"04.11", Fifo{.loads_tail = true}, {0, 1, 2, 3, 4}},
+        {"05.9", three_rounds<Order::kAcquire>, {0, 10, 20, 30}},
+        {"05.10", three_rounds<Order::kRelaxed>, {0, 10, 20, 30}},
+        {"05.11", one_word_twice, {0, 10, 20}},
+        {"05.12", each_raises_a_flag, {0, 1, 2}},
+        {"05.13", after_a_barrier, {0, 1, 2, 3}},
+        {"05.14", through_a_third_rank, {0, 10, 20}},
+        {"05.15", by_another_thread, {0, 1, 10}},
+        {"05.16", two_observers, {0, 1, 2}},
+    };
+    if (argc > 1) {
+        std::vector<explore::Protocol> protocols;
+        for (const Question& question : questions) {
+            for (const Word value : question.values) {
+                protocols.push_back({fmt::format("{}/{}", question.exercise, value),
+                                     [&, value](Scene& scene) {
+                                         looked_for = value;
+                                         question.scene(scene);
+                                     },
+                                     false});
+            }
+        }
+        return explore::explore_main(argc, argv, protocols);
+    }
+    print_needless_orders();
     bool all_done = true;
-    for (const auto& [exercise, scene] : scenes) {
-        returned.clear();
+    for (const auto& [exercise, scene, values] : questions) {
+        returned = {};
         const explore::Report report = explore::explore({}, scene);
-        fmt::print("{}: {} in {} executions {}\n", exercise, fmt::join(returned, ","),
+        fmt::print("{}: {} in {} executions {}\n", exercise, fmt::join(noted(), ","),
                    report.executions, report.why);
         all_done = all_done && report.exhausted && !report.failed;
     }
+    fmt::print("{}\n", all_done ? "Every execution ran." : "A search failed, or was stopped.");
     return all_done ? 0 : 1;
 }

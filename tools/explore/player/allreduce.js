@@ -1,19 +1,73 @@
 // Shows how the numbers of an AllReduce go from rank to rank, trip by trip, as recorded by
-// `06_allreduce --show --json`. Uses player.js. The picture that the element
-// `<div class="player" data-allreduce>` contains stays below.
+// `06_allreduce --show --json`; and how long calls of any size take, as measured. Uses player.js.
 "use strict";
+
+const SVG = "http://www.w3.org/2000/svg";
+const RANKS = [2, 4, 8];
+
+/** 1M for 1048576 bytes. */
+function size(bytes) {
+    const unit = Math.min(3, Math.floor(Math.log2(Math.max(bytes, 1)) / 10));
+    const number = bytes / 1024 ** unit;
+    return `${Math.round(number) === number || number >= 100 ? Math.round(number) : number.toFixed(1)}` +
+        ["", "K", "M", "G"][unit];
+}
+
+/** What a call of any size sends, by each algorithm, and the times that were measured. */
+class Sizes {
+    constructor({algorithms, measured}) {
+        Object.assign(this, {algorithms, measured});
+        this.bytes = make("input", {type: "range", min: 10, max: 30, value: 14,
+            "aria-label": "Bytes of each rank's input", oninput: () => this.show()});
+        this.ranks = make("select", {"aria-label": "Ranks", onchange: () => this.show()},
+            ...RANKS.map(ranks => make("option", {value: ranks, text: `${ranks} ranks`})));
+        this.ranks.value = 4;
+        this.size = make("b");
+        this.rows = make("div");
+        this.measure = make("div", {class: "measure", role: "status"});
+        this.element = make("div", {class: "sizes"}, make("div", {class: "head"},
+            "A call of ", this.size, this.bytes, this.ranks), this.rows, this.measure);
+        this.show();
+    }
+
+    show() {
+        const ranks = +this.ranks.value, bytes = 2 ** this.bytes.value;
+        this.size.textContent = size(bytes);
+        this.bytes.setAttribute("aria-valuetext", `${size(bytes)} bytes`);
+        const calls = this.algorithms.map(({title, algorithm, sent}) => {
+            const [trips, numbers, other] = sent[ranks];
+            return {title, trips, numbers: numbers * bytes, time: this.measured?.[ranks]?.[algorithm]?.[bytes],
+                flags: algorithm === "oneshot" ? other * bytes : 0, is_exact: algorithm === "oneshot" || !other};
+        });
+        const most = Math.max(...calls.map(({numbers, flags}) => numbers + flags));
+        this.rows.replaceChildren(...calls.map(({title, trips, numbers, flags, time, is_exact}) =>
+            make("div", {class: "sent"}, make("span", {text: `${title}, trips: ${trips}`}),
+                make("span", {class: "bar"}, make("i", {style: `width: ${70 * numbers / most}%`}),
+                    make("i", {class: "flags", style: `width: ${70 * flags / most}%`}),
+                    ` ${size(numbers)}${flags ? ` + ${size(flags)}` : is_exact ? "" : " + a few"}`),
+                make("span", {class: "time", text: time ? `${time} us` : ""}))));
+        const {ours, nccl, algorithm} = this.measured?.[ranks]?.best?.[bytes] ?? {};
+        this.measure.textContent = !ours ? "" : `Measured on ${ranks} H200s, float, in a graph: the ` +
+            `library takes ${ours} us, by ${this.algorithms.find(call => call.algorithm === algorithm).title.toLowerCase()}; NCCL ${nccl} us.`;
+    }
+}
 
 class AllReduce extends Stepper {
     constructor(root) {
-        const {title, algorithms} = symmRecordings.allreduce, bars = root.querySelector(".bars");
+        const {title, algorithms} = symmRecordings.allreduce;
         const choice = make("select", {"aria-label": "Algorithm", onchange: () => this.build()},
             ...algorithms.map(({title}, value) => make("option", {value, text: title})));
         super(root, title, choice);
         Object.assign(this, {algorithms, choice});
-        this.says = make("div", {class: "says"});
+        this.says = make("div", {class: "says", "aria-live": "polite"});
         this.cards = make("div", {class: "cards"});
-        root.append(make("div", {class: "whole"}, make("div", {class: "all"}, this.says, this.cards),
-            bars));
+        this.arrows = document.createElementNS(SVG, "svg");
+        this.arrows.setAttribute("class", "arrows");
+        this.arrows.setAttribute("aria-hidden", "true");
+        root.append(make("div", {class: "whole"}, make("div", {class: "all"}, this.says,
+            make("div", {class: "field"}, this.cards, this.arrows)),
+            new Sizes(symmRecordings.allreduce).element));
+        new ResizeObserver(() => this.#draw()).observe(this.cards);
         this.build();
     }
 
@@ -31,8 +85,22 @@ class AllReduce extends Stepper {
             if (sums.length || writes.length)
                 this.frames.push({sums, writes, says: this.#work(sums, writes)});
         }
+        this.chapters = this.frames.map((frame, step) =>
+            [!step ? "start" : frame.moves ? `trip ${frame.moves[0].trip}` : "sums", step]);
         this.stop();
         this.go(0);
+    }
+
+    /** What flies stops, too. */
+    stop() {
+        super.stop();
+        for (const motion of this.motions ?? []) motion.pause();
+    }
+
+    toggle() {
+        const flying = (this.motions ?? []).filter(({playState}) => playState === "paused");
+        super.toggle();
+        if (this.timer) for (const motion of flying) motion.play();
     }
 
     #trip(trip, moves) {
@@ -82,8 +150,48 @@ class AllReduce extends Stepper {
         }
         this.says.textContent = this.frames[step].says;
         this.cards.replaceChildren(...all.map(rank => this.#card(rank, state[rank], sent[rank])));
-        if (!matchMedia("(prefers-reduced-motion: reduce)").matches)
-            fresh.forEach(move => this.#fly(move));
+        this.fresh = fresh;
+        this.#draw();
+        this.motions = matchMedia("(prefers-reduced-motion: reduce)").matches ? [] :
+            fresh.map(move => this.#fly(move));
+    }
+
+    /** The elements between which a move goes: tiles, or of a flag, the heads of the cards. */
+    #ends({from, to, part, row, of}) {
+        const [source, target] = [from, to].map(rank => this.cards.children[rank]);
+        return part === undefined ? [source.querySelector(".head"), target.querySelector(".head")] :
+            [source.querySelector(of.length > 1 ? ".out" : ".in").children[part + 1],
+                target.querySelector(`.${row}`).children[part + 1]];
+    }
+
+    /** An arrow for all that goes from one rank to another in this step. */
+    #draw() {
+        const {width, height, x, y} = this.cards.getBoundingClientRect();
+        const grouped = new Map();
+        for (const move of this.fresh ?? []) {
+            const key = `${move.from} ${move.to} ${move.row}`;
+            grouped.set(key, [...grouped.get(key) ?? [], this.#ends(move)]);
+        }
+        const middle = boxes => boxes.map(box => box.getBoundingClientRect()).reduce(
+            (sum, box) => [sum[0] + (box.x + box.width / 2 - x) / boxes.length,
+                sum[1] + (box.y + box.height / 2 - y) / boxes.length], [0, 0]);
+        this.arrows.setAttribute("viewBox", `0 0 ${width} ${height}`);
+        this.arrows.replaceChildren(...[...grouped].flatMap(([key, ends]) => {
+            const [from, , row] = key.split(" ");
+            const [[x0, y0], [x1, y1]] = [0, 1].map(end => middle(ends.map(pair => pair[end])));
+            const length = Math.hypot(x1 - x0, y1 - y0) || 1;
+            const [dx, dy] = [(x1 - x0) / length, (y1 - y0) / length];
+            const [cx, cy] = [(x0 + x1) / 2 - dy * length * .12, (y0 + y1) / 2 + dx * length * .12];
+            const turn = Math.hypot(x1 - cx, y1 - cy), [tx, ty] = [(x1 - cx) / turn, (y1 - cy) / turn];
+            const head = `M${x1} ${y1}l${-9 * tx - 4 * ty} ${-9 * ty + 4 * tx}l${8 * ty} ${-8 * tx}z`;
+            return [["line", `M${x0} ${y0}Q${cx} ${cy} ${x1} ${y1}`], ["head", head]].map(([part, d]) => {
+                const path = document.createElementNS(SVG, "path");
+                path.setAttribute("class",
+                    `r${from % 4} ${part}${row === "undefined" ? " flag" : ""}`);
+                path.setAttribute("d", d);
+                return path;
+            });
+        }));
     }
 
     #tile(of, label) {
@@ -107,19 +215,15 @@ class AllReduce extends Stepper {
     }
 
     /** Moves a tile, or a flag, from a rank's card to where it now is. */
-    #fly({from, to, part, row, of}) {
-        const [source, target] = [from, to].map(rank => this.cards.children[rank]);
-        const begin = part === undefined ? source.querySelector(".head") :
-            source.querySelector(of.length > 1 ? ".out" : ".in").children[part + 1];
-        const end = part === undefined ? target.querySelector(".head") :
-            target.querySelector(`.${row}`).children[part + 1];
+    #fly(move) {
+        const [begin, end] = this.#ends(move);
         const [a, b] = [begin, end].map(element => element.getBoundingClientRect());
-        const shape = part === undefined ? make("i", {class: "flag"}) : end.cloneNode();
-        const moving = end.appendChild(shape);
+        const moving = end.appendChild(move.row ? end.cloneNode() : make("i", {class: "flag"}));
         moving.classList.add("flying");
-        moving.animate([{transform: `translate(${a.x - b.x}px, ${a.y - b.y}px)`},
-            {transform: "none"}], {duration: 700, easing: "ease-in-out"})
-            .onfinish = () => moving.remove();
+        const motion = moving.animate([{transform: `translate(${a.x - b.x}px, ${a.y - b.y}px)`},
+            {transform: "none"}], {duration: .7 * this.pace, easing: "ease-in-out"});
+        motion.onfinish = () => moving.remove();
+        return motion;
     }
 }
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from picture import LEGEND, bars, svg
 
 HERE = Path(__file__).parent
-STILL = 24  # steps of the picture for readers without scripts
 
 
 def script(name: str, recording: dict) -> str:
@@ -25,9 +24,18 @@ def element(name: str, recording: dict) -> str:
         return (f'<div id="player-{name}" class="player" data-allreduce>'
                 f'{bars(recording["algorithms"])}</div>')
     scene = recording["scenes"][0]
+    faults = "".join(f"<li>✗ {capital(run['lacks'])}. Step {run['fault'] + 1} is at fault: "
+                     f"{html.escape(run['blame'])}.</li>" for run in scene["runs"][1:])
+    faults += "".join(f"<li>✓ {capital(lacks)}. Nothing goes wrong in this scene.</li>"
+                      for lacks, _ in scene.get("harmless", []))
     return (f'<div id="player-{name}" class="player" data-recording="{name}">'
-            f'<b>{html.escape(recording["title"])}</b>'
-            f'<div class="graph">{svg(scene, scene["runs"][0], STILL)}</div>{LEGEND}</div>')
+            f'<b>{html.escape(recording["title"])}, {scene["name"]}</b>'
+            f'<div class="graph">{svg(scene, scene["runs"][0])}</div>{LEGEND}'
+            f'<ul class="faults">{faults}</ul></div>')
+
+
+def capital(text: str) -> str:
+    return html.escape(text[:1].upper() + text[1:])
 
 
 def alone(name: str, recording: dict) -> str:

@@ -73,7 +73,11 @@ def svg(scene: dict, run: dict, rows: int | None = None) -> str:
     left = NUMBER + len(threads) * LANE + 12
     tall = len(steps) * ROW + 8
     labels = [label(step, threads) for step in steps]
-    wide = left + 24 + max(len(" ".join(text for text, _ in words)) for words in labels) * LETTER
+    others = [", ".join({value: 0 for _, value in step.get("may", []) if value != step["value"]})
+              for step in steps]
+    wide = left + 24 + max(
+        len(" ".join(text for text, _ in words)) + len(f" (or {other})") * bool(other)
+        for words, other in zip(labels, others, strict=True)) * LETTER
 
     def place(step):
         return NUMBER + LANE / 2 + steps[step]["thread"] * LANE, 4 + (step + .5) * ROW
@@ -88,6 +92,8 @@ def svg(scene: dict, run: dict, rows: int | None = None) -> str:
         text = " ".join(html.escape(word) if rank < 0 else
                         f'<tspan class="rank r{rank % 4}">{html.escape(word)}</tspan>'
                         for word, rank in words)
+        if others[number]:
+            text += f'<tspan class="or"> (or {html.escape(others[number])})</tspan>'
         drawn += (f'<g class="row r{threads[step["thread"]][1] % 4}{kinds}" data-step="{number}">'
                   f'<rect class="back" x="0" y="{4 + number * ROW}" width="100%" height="{ROW}"/>'
                   f'<text class="number" x="{NUMBER - 4}" y="{y + 4:.0f}">{number + 1}</text>'

@@ -48,6 +48,31 @@ function paired(right, wrong) {
     return times;
 }
 
+/** The questions of an execution: for a step that loads, and whose memory has had other values, what
+    is asked, the values, those that it may load, and the oldest store that it may return. One
+    for each line of the source. */
+function questions(scene, {steps}) {
+    const asked = new Set(), found = new Map();
+    steps.forEach((step, at) => {
+        const {what, cells = [], may = [], source, until, place, owner, thread, order} = step;
+        if (!what.endsWith("load") || cells.length !== 1 || asked.has(`${what} ${source}`)) return;
+        const [[cell, value]] = cells, [name, rank] = scene.threads[thread];
+        const stored = steps.slice(0, at).filter(({what}) => what.endsWith("store"))
+            .flatMap(({cells = []}) => cells.filter(([of]) => of === cell)).map(([, value]) => value);
+        const values = [...new Set([scene.cells[cell][2], ...stored])];
+        const right = may.length ? [...new Set(may.map(([, value]) => value))] : [value];
+        if (values.length < 2 || right.some(value => !values.includes(value))) return;
+        asked.add(`${what} ${source}`);
+        const its = owner < 0 ? "" : owner === rank ? "its " : `rank ${owner}'s `;
+        const who = name[0].toUpperCase() + name.slice(1);
+        found.set(at, {values, right,
+            knows: may.length ? Math.min(...may.map(([of]) => of)) : step.from,
+            text: (until ? `${who} polls ${its}${place}, ${order}. Which of these may one poll return?` :
+                `${who} loads ${its}${place}, ${order}. Which of these values may it be?`)});
+    });
+    return found;
+}
+
 /** One execution: its picture, and what it does in the current step. */
 class View {
     constructor(scene, run, lines, choose, choose_view) {
@@ -60,14 +85,22 @@ class View {
         this.element = make("div", {class: run.why ? "view wrong" : "view right"},
             make("button", {type: "button", class: "name", onclick: choose_view,
                 text: run.lacks ? `✗ ${run.lacks}` : "✓ right"}),
-            make("div", {class: "now"}, part("says"), part("may"), part("blame"), part("end"),
+            make("div", {class: "now"}, part("says"), part("question"), part("may"), part("blame"), part("end"),
                 part("source")),
             part("graph"), make("div", {class: "side"}, part("threads"), part("memory")));
         this.says.setAttribute("aria-live", "polite");
         this.graph.innerHTML = run.picture;
+        const list = this.graph.querySelector("svg");
+        list.setAttribute("role", "listbox");
         this.rows = [...this.graph.querySelectorAll(".row")];
         this.arrows = [...this.graph.querySelectorAll(".arrow")];
-        this.rows.forEach((row, step) => row.addEventListener("click", () => choose(step)));
+        this.rows.forEach((row, step) => {
+            row.addEventListener("click", () => choose(step));
+            row.setAttribute("role", "option");
+            row.setAttribute("aria-label", `${step + 1}: ${this.steps[step].says}`);
+        });
+        list.addEventListener("keydown", event => this.#walk(event));
+        this.questions = questions(scene, run);
         this.cells = this.#memory();
         this.waits = scene.threads.map(([name, rank]) => {
             const state = make("span");
@@ -77,23 +110,45 @@ class View {
         });
     }
 
-    /** The cells of each rank's memory. */
+    /** The up and down arrows go to the row above or below, and take the focus there. */
+    #walk(event) {
+        const to = this.rows.indexOf(event.target) + {ArrowUp: -1, ArrowDown: 1}[event.key];
+        if (!this.rows[to]) return;
+        event.preventDefault();
+        this.choose(to);
+        this.rows[to].focus({preventScroll: true});
+    }
+
+    /** The cells of each rank's memory. Those of one array stand together, below its name. */
     #memory() {
         const used = new Set(this.steps.flatMap(step => (step.cells ?? []).map(([cell]) => cell)));
-        const cells = this.scene.cells.map(([name]) => {
+        const named = this.scene.cells.map(([name, owner], cell) => {
+            const [, array, place] = name.match(/^(.+?)((?:\[[^\]]*\])?(?: (?:1st|2nd) half)?)$/);
+            return {array: `${owner} ${array}`, place: used.has(cell) ? place : "", name};
+        });
+        const is_alone = ({array}) => named.filter(other => other.place && other.array === array).length < 2;
+        const cells = named.map(cell => {
             const value = make("span", {class: "value"});
-            return {value, element: make("div", {class: "cell"}, make("span", {text: name}), value)};
+            const text = is_alone(cell) ? cell.name : cell.place.replace(" half", "");
+            return {value, element: make("div", {class: "cell"}, make("span", {text}), value)};
         });
         const order = [...used].sort((a, b) => this.scene.cells[a][1] - this.scene.cells[b][1] ||
             this.scene.cells[a][0].localeCompare(this.scene.cells[b][0], "en", {numeric: true}));
-        let group, before;
+        let group, array, before;
         for (const cell of order) {
-            const owner = this.scene.cells[cell][1];
+            const [name, owner] = this.scene.cells[cell];
             if (owner !== before)
                 this.memory.append(group = make("div", {class: `owner r${owner % 4}`}, make("b",
                     {text: owner < 0 ? "Memory" : `Memory of rank ${owner}`})));
             before = owner;
-            group.append(cells[cell].element);
+            if (is_alone(named[cell])) {
+                group.append(cells[cell].element);
+                continue;
+            }
+            if (array?.dataset.name !== named[cell].array) group.append(array = make("div",
+                {class: "array", "data-name": named[cell].array},
+                make("span", {text: name.slice(0, name.length - named[cell].place.length)})));
+            array.append(cells[cell].element);
         }
         return cells;
     }
@@ -128,8 +183,41 @@ class View {
             onclick: event => { event.preventDefault(); this.choose(part.slice(5) - 1); }}) : part);
     }
 
+    /** Asks which values step `at` may load, before it is shown. */
+    ask(at, done) {
+        const {text, values, right, knows} = this.questions.get(at);
+        this.show(at);
+        this.element.classList.add("asks");
+        const verdict = make("div", {role: "status"});
+        const choices = values.map(value => make("button", {type: "button", class: "text",
+            "aria-pressed": "false", text: value, onclick: ({target}) => target.setAttribute(
+                "aria-pressed", target.getAttribute("aria-pressed") !== "true")}));
+        const answer = make("button", {type: "button", class: "text answer", text: "Answer", onclick: () => {
+            const is_wrong = choices.filter((choice, n) =>
+                (choice.getAttribute("aria-pressed") === "true") !== right.includes(values[n]));
+            this.element.classList.remove("asks");
+            this.says.replaceChildren(make("b", {text: `${at + 1}`}),
+                ...this.#linked(` ${this.steps[at].says}.`));
+            choices.forEach((choice, n) => {
+                choice.disabled = true;
+                choice.classList.toggle("did", right.includes(values[n]));
+            });
+            answer.remove();
+            verdict.className = is_wrong.length ? "no" : "yes";
+            verdict.replaceChildren(is_wrong.length ? "✗ Not quite. " : "✓ Right. ",
+                ...this.#linked(`It may load ${right.join(" or ")}` + (right.length === values.length ?
+                    ": nothing that it knows of orders these stores before it." : knows < 0 ? "." :
+                    `, and nothing older: from an order before it, it knows of step ${knows + 1}.`)));
+            done();
+        }});
+        this.says.replaceChildren(make("b", {text: `${at + 1}`}), ` ${text}`);
+        this.question.replaceChildren(...choices, answer, verdict);
+    }
+
     show(at) {
         const step = this.steps[at];
+        this.element.classList.remove("asks");
+        this.question.replaceChildren();
         this.says.replaceChildren(make("b", {text: `${at + 1}`}), ...this.#linked(` ${step.says}.`));
         const may = (step.may ?? []).filter(([of, value]) =>
             of === step.from || !step.until || ends(value, step.until));
@@ -145,6 +233,8 @@ class View {
         this.rows.forEach((row, number) => {
             row.classList.toggle("future", number > at);
             row.classList.toggle("current", number === at);
+            row.setAttribute("aria-selected", number === at);
+            row.setAttribute("tabindex", number === at ? 0 : -1);
             row.classList.toggle("candidate", may.some(([of]) => of === number));
         });
         for (const arrow of this.arrows) {
@@ -170,7 +260,8 @@ class View {
             element.classList.toggle("current", thread === step.thread);
         });
         const is_end = at + 1 === this.steps.length;
-        this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` : "✓ All is right.";
+        this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` :
+            `✓ ${this.run.ends ?? "All is right."}`;
         this.blame.replaceChildren(...at === this.run.fault ?
             this.#linked(`✗ At fault: ${this.run.blame}.`) : []);
         this.element.classList.toggle("fault", at === this.run.fault);
@@ -188,14 +279,29 @@ class Stepper {
         this.slider = make("input", {type: "range", min: 0, "aria-label": "Step",
             oninput: () => this.go(+this.slider.value)});
         this.count = make("span", {class: "count"});
+        this.speed = make("select", {"aria-label": "Speed"}, ...Object.entries(
+            {slow: 3000, normal: 1200, fast: 400}).map(([text, value]) => make("option", {text, value})));
+        this.speed.value = 1200;
+        this.chapters_box = make("div", {class: "chapters", role: "group", "aria-label": "Chapters"});
         root.replaceChildren(
             make("div", {class: "choices"}, make("b", {text: title}), ...lists),
             make("div", {class: "controls"}, button("first", "To the start (Home)", () => this.go(0)),
                 button("back", "Back (←)", () => this.move(-1)), this.play,
-                button("forward", "Forward (→)", () => this.move(1)),
-                button("end", "To the end (End)", () => this.go(this.last)), this.slider, this.count));
+                button("forward", "Forward (→)", () => this.forward()),
+                button("end", "To the end (End)", () => this.go(this.last)), this.slider, this.count,
+                this.speed), this.chapters_box);
         root.tabIndex = 0;
         root.addEventListener("keydown", event => this.key(event));
+    }
+
+    /** The milliseconds that a step is shown. */
+    get pace() { return +(this.root.dataset.pace ?? this.speed.value); }
+
+    /** Shows links to steps: [text, step] of each, and of those that stand out, a class. */
+    set chapters(chapters) {
+        this.chapters_box.replaceChildren(...chapters.map(([text, step, kind = ""]) =>
+            make("button", {type: "button", class: `text ${kind}`, "data-step": step, text,
+                onclick: () => { this.stop(); this.go(step); }})));
     }
 
     go(step) {
@@ -205,7 +311,12 @@ class Stepper {
         this.count.textContent = `${this.step + 1} of ${this.last + 1}`;
         this.root.dataset.step = this.step;
         this.root.dataset.last = this.last;
+        const chapters = [...this.chapters_box.children];
+        const current = chapters.findLast(({dataset}) => +dataset.step <= this.step);
+        for (const chapter of chapters) chapter.setAttribute("aria-current", chapter === current);
         this.show(this.step);
+        this.slider.setAttribute("aria-valuetext",
+            `step ${this.count.textContent}: ${this.root.querySelector(".says").textContent}`);
         if (this.step === this.last) this.stop();
     }
 
@@ -214,25 +325,44 @@ class Stepper {
         this.go(this.step + by);
     }
 
+    forward() {
+        this.stop();
+        this.advance();
+    }
+
     toggle() {
         if (this.timer) return this.stop();
         if (this.step === this.last) this.go(0);
-        this.timer = setInterval(() => this.go(this.step + 1), this.root.dataset.pace ?? 1000);
-        this.play.className = "pause";
+        const next = () => {
+            this.timer = setTimeout(next, this.pace);
+            this.advance();
+        };
+        this.timer = setTimeout(next, this.pace);
+        this.#says("pause", "Pause (space)");
     }
 
     stop() {
-        clearInterval(this.timer);
+        clearTimeout(this.timer);
         this.timer = null;
-        this.play.className = "play";
+        this.#says("play", "Play (space)");
+    }
+
+    /** To the next step. */
+    advance() { this.go(this.step + 1); }
+
+    #says(icon, label) {
+        this.play.className = icon;
+        this.play.title = label;
+        this.play.setAttribute("aria-label", label);
     }
 
     key(event) {
-        const act = {ArrowRight: () => this.move(1), ArrowLeft: () => this.move(-1),
+        const act = {ArrowRight: () => this.forward(), ArrowLeft: () => this.move(-1),
             Home: () => this.go(0), End: () => this.go(this.last), " ": () => this.toggle()}[event.key];
-        // Keys of the focused control: a menu's, but to step, and a button's space.
-        const other = event.target.localName === "select" && !event.key.startsWith("Arrow") ||
-            event.key === " " && event.target.localName === "button";
+        // Keys of the focused control: a menu's, but to step, a button's space, and a list's arrows.
+        const {localName, type} = event.target;
+        const other = localName === "select" && !event.key.startsWith("Arrow") ||
+            event.key === " " && ["button", "input"].includes(localName) || type === "radio";
         if (!act || other || event.ctrlKey || event.altKey || event.metaKey) return;
         event.preventDefault();
         act();
@@ -246,16 +376,16 @@ class Player extends Stepper {
         const scene = make("select", {"aria-label": "Ranks and threads",
             onchange: () => this.build()},
             ...recording.scenes.map(({name}, value) => make("option", {value, text: name})));
-        const wrong = make("select", {"aria-label": "Beside it", onchange: () => this.build()});
-        const call = make("select", {"aria-label": "Kernel", onchange: () =>
-            this.choose(0, this.views[0].steps.findIndex(step => step.call === +call.value))});
-        super(root, recording.title, scene, wrong, call);
-        Object.assign(this, {recording, scene, wrong, call});
+        const asks = make("input", {type: "checkbox"});
+        super(root, recording.title, scene,
+            make("label", {}, asks, " ask me which values a load may return"));
+        Object.assign(this, {recording, scene, asks, tried: new Set(), answered: new Set()});
         this.views_box = make("div", {class: "views"});
-        this.parting = make("div", {class: "parting"});
+        this.parting = make("div", {class: "parting", role: "status"});
+        this.breaks = make("fieldset", {class: "breaks"});
         const legend = make("div");
         legend.innerHTML = recording.legend;
-        root.append(this.parting, this.views_box, legend);
+        root.append(this.breaks, this.parting, this.views_box, legend);
         this.build();
     }
 
@@ -264,25 +394,42 @@ class Player extends Stepper {
     /** Goes to where a view shows this step. */
     choose(view, step) { this.go(this.times.findIndex(steps => steps[view] === step)); }
 
-    /** Shows the chosen executions, from their start. */
+    /** Shows the chosen scene's right execution, and what one may take away. */
     build() {
-        const scene = this.recording.scenes[+this.scene.value], [first, ...others] = scene.runs;
-        if (this.shown !== scene) {
-            this.shown = scene;
-            this.wrong.replaceChildren(make("option", {value: 0, text: "✓ the right execution"}),
-                ...others.map(({lacks}, n) =>
-                    make("option", {value: n + 1, text: `✗ ${lacks}`})));
-            this.wrong.hidden = !others.length;
-            const calls = [...new Set(first.steps.map(({call}) => call))];
-            this.call.replaceChildren(...calls.map(value =>
-                make("option", {value, text: `kernel ${value + 1}`})));
-            this.call.hidden = calls.length < 2;
+        const scene = this.shown = this.recording.scenes[+this.scene.value];
+        const [right, ...wrong] = scene.runs;
+        this.faults = [...wrong.map(run => ({lacks: run.lacks, run})),
+            ...(scene.harmless ?? []).map(([lacks, executions]) => ({lacks, executions}))]
+            .sort((a, b) => a.lacks < b.lacks ? -1 : 1);
+        const name = `break-${this.root.dataset.recording}`;
+        this.breaks.hidden = !this.faults.length;
+        this.breaks.replaceChildren(make("legend", {text: "Try to break it:"}),
+            ...[{lacks: "nothing is missing"}, ...this.faults].map((fault, n) =>
+                fault.label = make("label", {}, make("input", {type: "radio", name, value: n,
+                    onchange: () => this.break(fault), ...n ? {} : {checked: ""}}), ` ${fault.lacks}`)));
+        this.mark();
+        this.break({run: right});
+    }
+
+    /** Shows what is known of the faults that were tried, in print of all. */
+    mark() {
+        for (const {lacks, run, label} of this.faults) {
+            label.classList.toggle("tried", this.tried.has(`${this.shown.scene} ${lacks}`));
+            label.dataset.mark = run ? "✗" : "✓";
         }
-        const runs = [first, ...+this.wrong.value ? [others[+this.wrong.value - 1]] : []];
+    }
+
+    /** Shows the right execution, and beside it the one that goes wrong without what is taken away. */
+    break(fault) {
+        const [first] = this.shown.runs, wrong = fault.run ?? first;
+        const runs = wrong === first ? [first] : [first, wrong];
+        this.fault = fault;
+        this.tried.add(`${this.shown.scene} ${fault.lacks}`);
+        this.mark();
         this.times = runs[1] ? paired(runs[0].steps, runs[1].steps) :
             first.steps.map((_, step) => [step]);
         this.views = runs.map((run, view) =>
-            new View(scene, run, this.recording.lines, step => this.choose(view, step), event => {
+            new View(this.shown, run, this.recording.lines, step => this.choose(view, step), event => {
                 for (const {element} of this.views)
                     element.classList.toggle("chosen", element.contains(event.target));
                 this.show(this.step);
@@ -290,22 +437,81 @@ class Player extends Stepper {
         this.views.at(-1).element.classList.add("chosen");
         this.views_box.replaceChildren(...this.views.map(view => view.element));
         this.root.classList.toggle("two", runs.length > 1);
+        this.chapters = this.#chapters();
         this.stop();
         this.go(0);
     }
 
+    /** The first step of each kernel, and the step at fault, or the first load that may return
+        values of several stores and makes other steps known. */
+    #chapters() {
+        const [{steps}] = this.views, wrong = this.views.at(-1).run, found = [];
+        const calls = [...new Set(steps.filter(({what, cells}) =>
+            cells && !what.startsWith("plain")).map(({call}) => call))].sort((a, b) => a - b);
+        if (calls.length > 1) calls.forEach((call, n) => {
+            const first = steps.findIndex(step => step.call === call);
+            found.push([`call ${n + 1}`, this.times.findIndex(([at]) => at === first)]);
+        });
+        const knowing = steps.findIndex(({may, says}) => may?.length > 1 && /knows what/.test(says));
+        const at = wrong.why ? this.times.findIndex(time => time.at(-1) === wrong.fault) :
+            knowing >= 0 ? knowing : steps.findIndex(({may}) => may?.length > 1);
+        if (at >= 0) found.push([wrong.why ? "the step at fault" : "the interesting step", at, "point"]);
+        return found.sort((a, b) => a[1] - b[1]);
+    }
+
+    /** To the next step. Before a load it asks, where that is wanted: once. */
+    advance() {
+        const [view] = this.views, next = this.step + 1, key = `${this.shown.scene} ${next}`;
+        if (!this.asks.checked || this.views[1] || !view.questions.has(next) ||
+            this.answered.has(key)) return super.advance();
+        this.stop();
+        this.go(next);
+        this.answered.add(key);
+        view.ask(next, () => this.root.focus({preventScroll: true}));
+    }
+
     show(time) {
         this.views.forEach((view, n) => view.show(this.times[time][n]));
-        const {steps} = this.views[0], {parts, fault, lacks} = this.views.at(-1).run;
-        this.call.value = Math.max(...steps.slice(0, this.times[time][0] + 1).map(({call}) => call));
-        this.parting.replaceChildren(...fault === undefined ? [] : [
-            make("a", {href: "#", class: "fault", text: `✗ ${lacks ? `${lacks[0].toUpperCase()}${lacks.slice(1)}. ` : ""}` +
-                    `Step ${fault + 1} is at fault`,
-                onclick: event => { event.preventDefault(); this.choose(this.views.length - 1, fault); }}),
-            parts === undefined ? "" : make("span", {text: `. They differ from step ${parts + 1} on.`})]);
+        const {run = this.shown.runs[0], lacks, executions} = this.fault, text = lacks ? lacks[0].toUpperCase() + lacks.slice(1) : "";
+        if (executions) {
+            const other = this.recording.scenes.findIndex(({runs}) =>
+                runs.some(run => run.lacks === lacks));
+            return this.parting.replaceChildren(make("b", {text: `✓ ${text}. Nothing goes wrong`}),
+                ` in any of this scene's executions: ${executions} differ, and the explorer ran them all.`,
+                ...other < 0 ? [] : [" With ", make("a", {href: "#", text: this.recording.scenes[other].name,
+                    onclick: event => {
+                        event.preventDefault();
+                        this.scene.value = other;
+                        this.build();
+                        this.breaks.querySelectorAll("input")[1 + this.faults.findIndex(fault =>
+                            fault.lacks === lacks)].click();
+                    }}), " it does."]);
+        }
+        this.parting.replaceChildren(...!run.why ? [] : [
+            make("a", {href: "#", class: "fault", text: `✗ ${text && `${text}. `}Step ${run.fault + 1} is at fault`,
+                onclick: event => {
+                    event.preventDefault();
+                    this.choose(this.views.length - 1, run.fault);
+                }}),
+            run.parts === undefined ? "" :
+                make("span", {text: `. They differ from step ${run.parts + 1} on.`})]);
     }
 }
 
+/** Goes to the player and the scene that the page's address names: #player-values=05.9/30. */
+function follow(players) {
+    const [, name, scene] = decodeURIComponent(location.hash).match(/^#player-(\w+)=(.*)$/) ?? [];
+    const player = players.find(({root}) => root.dataset.recording === name);
+    if (!player) return;
+    player.scene.value = player.recording.scenes.findIndex(other => other.scene === scene);
+    player.build();
+    player.root.scrollIntoView();
+    player.root.focus();
+}
+
 addEventListener("DOMContentLoaded", () => {
-    for (const root of document.querySelectorAll(".player[data-recording]")) new Player(root);
+    const players = [...document.querySelectorAll(".player[data-recording]")].map(
+        root => new Player(root));
+    follow(players);
+    addEventListener("hashchange", () => follow(players));
 });
