@@ -20,6 +20,7 @@ import exercises
 import keep
 import known
 import newer
+import questions
 import score as scoring
 import terminal
 import tool
@@ -240,7 +241,7 @@ def check(course, progress, args):
             if not sys.stdin.isatty():
                 raise CourseError(f"pass your answer: ./lab check {exercise.id} ANSWER")
             args.answer = input("Your answer: ").split()
-        found = verdict.judge_answer(course, exercise, " ".join(args.answer))
+        found = questions.judge(course, exercise, " ".join(args.answer))
     else:
         if args.answer:
             raise CourseError(f"unexpected word '{args.answer[0]}': {exercise.id} is no question, "
