@@ -71,6 +71,12 @@ class Progress:
     def has_done_current(self) -> bool:
         return self.data["state"].get(self.data["current"]) == "done"
 
+    def move_on(self, exercise: Exercise):
+        """The course goes on after this exercise, unless the learner is at work on another."""
+        if self.data["state"].get(self.data["current"]) != "begun":
+            self.data["current"] = exercise.id
+            self.save()
+
 
 def colored(text: str, color: int) -> str:
     """The text as a terminal shows it: 31 is red, 32 green."""
@@ -131,10 +137,11 @@ def learn(course, progress, args):
         print(f"Next: ./lab start {following.id}")
 
 
-def next_open(course, progress):
-    """The exercise that is begun, or the first open one after it, or the first open one of all.
-    Leaves out those that need more GPUs than there are."""
-    at = next((i for i, e in enumerate(course) if e.id == progress.data["current"]), 0)
+def next_open(course, progress, after: Exercise | None = None):
+    """The first exercise that is begun or open from the current one on, or from `after` on; then
+    from the course's first on. Leaves out those that need more GPUs than there are."""
+    last = after.id if after else progress.data["current"]
+    at = next((i for i, e in enumerate(course) if e.id == last), 0)
     in_turn = course[at:] + course[:at]
     return next((e for e in in_turn if progress.state(e) in ("open", "begun") and
                  verdict.has_gpus_for(e)), None)
@@ -329,7 +336,8 @@ def tell(course, progress, exercise, found, args):
         say(f"./lab score {exercise.id} measures it, on two GPUs.")
     elif exercise.score:
         tell_score(progress, exercise)
-    following = next_open(course, progress)
+    progress.move_on(exercise)
+    following = next_open(course, progress, exercise)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")
     return 0
 
@@ -530,7 +538,8 @@ def skip_known(course, progress, lab: str | None):
         print("Right.\n")
     for exercise in left:
         put_back(exercise, progress, "skipped")
-    following = next_open(course, progress)
+    progress.move_on(left[-1])
+    following = next_open(course, progress, left[-1])
     print(f"You know {left[0].lab}: {len(left)} exercises are skipped." +
           (f" Next: ./lab start {following.id}" if following else ""))
     return 0
@@ -543,7 +552,8 @@ def skip(course, progress, args):
     if progress.state(exercise) == "done":
         raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
     put_back(exercise, progress, "skipped")
-    following = next_open(course, progress)
+    progress.move_on(exercise)
+    following = next_open(course, progress, exercise)
     then = f" Next: ./lab start {following.id}" if following else ""
     print(f"{exercise.id} is skipped.{then}")
     return 0

@@ -385,7 +385,7 @@ print(give([*right[:2], right[2] % 3 + 1]), give(right[:2]), progress.data["stat
 print(give(right), sorted(set(progress.data["state"].values())), progress.state(asked[0].exercise))
 """)
         self.assertIn("1 there was no answer, so nothing is skipped {'02.1': 'done'}", told)
-        self.assertIn("You know 02_access: 8 exercises are skipped. Next: ./lab start 01.0\n"
+        self.assertIn("You know 02_access: 8 exercises are skipped. Next: ./lab start 03.1\n"
                       "0 ['done', 'skipped']", told)
 
     def test_lost_marks_lose_nothing(self):
@@ -942,6 +942,16 @@ for e in exercises.load():
         self.assertIn("done", self.course("check", "03.2", "1"))
         self.assertIn("not yet", self.course("check", "03.2", "0", status=1))
         self.assertFalse((self.root / "build").exists())
+
+    def test_what_is_next_comes_after_what_was_just_done(self):
+        self.assertIn("Next: ./lab start 03.3", self.course("check", "03.2", "1"))
+        self.assertIn("Next: ./lab start 03.3", self.course("learn"))
+        self.course("start", "01.1", "--no-open")
+        self.assertIn("Next: ./lab start 05.10", self.course("check", "05.9", "20,30"))
+        self.assertIn("You are at 01.1", self.course("learn"))
+        self.assertIn("Next: ./lab start 02.2", self.course("skip", "02.1"))
+        last = self.run_python("import exercises; print(exercises.load()[-1].id)").strip()
+        self.assertIn("Next: ./lab start 01.0", self.course("skip", last))
 
     def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
