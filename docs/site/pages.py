@@ -24,7 +24,7 @@ sys.path += [str(ROOT / "tools/explore/player"), str(ROOT / "docs")]
 import page as player  # noqa: E402
 import results  # noqa: E402
 
-FIRST = ["README.md", "docs/ONE_DAY.md"]
+FIRST = ["README.md", "docs/ONE_DAY.md", "docs/READ.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/MEASURED.md",
         "docs/NCCL.md", "docs/QUESTIONS.md", "docs/DRIVER_CALLS.md", "docs/EXPLORE.md",
         "docs/EXPLORE_YOURS.md", "docs/FAILURES.md", "docs/DESIGN.md", "common/emu/README.md",
