@@ -277,13 +277,33 @@ def difference(exercise) -> list:
     return list(difflib.unified_diff(mine, theirs, "yours", "solution", n=20))[2:]
 
 
-def notes_of(progress, exercise, found, args) -> str:
+def notes_of(progress, exercise, found, answer: list) -> str:
     """What `grade` reads in the commit of an exercise that is solved."""
     wrong = sorted({*progress.data["wrong"].get(exercise.id, []),
                     *([found.wrong] if found.is_waste else [])})
-    return ("\n\n" + (f"Answer: {' '.join(args.answer)}\n" if args.answer else "") +
+    return ("\n\n" + (f"Answer: {' '.join(answer)}\n" if answer else "") +
             (f"Seed: {exercises.default_seed()}\n" if exercise.vary else "") +
             (f"Wrong answers before: {', '.join(map(str, wrong))}\n" if wrong else ""))
+
+
+def record(progress, exercise, found, answer: list):
+    """Keeps that the exercise is done, or which wrong answer was given. `answer` is to a question,
+    else empty."""
+    progress.load()
+    if not found.passed:
+        if found.wrong >= 0:
+            told = progress.data["wrong"].setdefault(exercise.id, [])
+            told += [found.wrong] * (found.wrong not in told)
+            progress.save()
+        return
+    notes = notes_of(progress, exercise, found, answer)
+    if progress.state(exercise) != "done" and not exercise.file:
+        keep.note(exercise, notes)
+    elif progress.state(exercise) != "done":
+        mine = exercises.answer_in(exercise, exercises.read(exercise.path))
+        keep.commit("Solve", [(exercise, lambda head: exercises.with_answer(exercise, head,
+                                                                           mine))], notes)
+    progress.set(exercise, "done")
 
 
 def tell(course, progress, exercise, found, args):
@@ -307,12 +327,8 @@ def tell(course, progress, exercise, found, args):
         say(f"{found.guess}: {found.say}")
     if raw:
         print(found.raw)
+    record(progress, exercise, found, args.answer)
     if not found.passed:
-        if found.wrong >= 0:
-            progress.load()
-            told = progress.data["wrong"].setdefault(exercise.id, [])
-            told += [found.wrong] * (found.wrong not in told)
-            progress.save()
         print("./lab hint helps." + ("" if raw or not found.raw else
                                      " ./lab check --raw shows all that was printed."))
         if args.step or args.browser:
@@ -321,15 +337,6 @@ def tell(course, progress, exercise, found, args):
             print("./lab check --step steps through this execution; --browser shows it in a "
                   "browser.")
         return 1
-    progress.load()
-    notes = notes_of(progress, exercise, found, args)
-    if progress.state(exercise) != "done" and not exercise.file:
-        keep.note(exercise, notes)
-    elif progress.state(exercise) != "done":
-        answer = exercises.answer_in(exercise, exercises.read(exercise.path))
-        keep.commit("Solve", [(exercise, lambda head: exercises.with_answer(exercise, head,
-                                                                           answer))], notes)
-    progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
     if exercise.measure:
@@ -340,6 +347,27 @@ def tell(course, progress, exercise, found, args):
     following = next_open(course, progress, exercise)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")
     return 0
+
+
+def import_(course, progress, args):
+    """Takes the answers to questions that were given on the site, and judges each as `check`."""
+    wrong = 0
+    for exercise, answer in questions.imported(course, args.answer):
+        if progress.state(exercise) == "done":
+            print(f"{exercise.id} {exercise.title}: done before")
+            continue
+        found = questions.judge(course, exercise, answer)
+        record(progress, exercise, found, [answer])
+        progress.move_on(exercise)
+        wrong += not found.passed
+        print(f"{exercise.id} {exercise.title}: " +
+              (colored("done", 32) if found.passed else f"{colored('not yet', 31)}. {found.say}"))
+        if not found.passed and exercise.vary and exercises.default_seed():
+            print("  SYMM_COURSE_SEED gives you other numbers than the site's: "
+                  f"./lab start {exercise.id}")
+    following = next_open(course, progress)
+    print(f"Next: ./lab start {following.id}" if following else "All done.")
+    return 1 if wrong else 0
 
 
 def tell_score(progress, exercise):
@@ -590,8 +618,8 @@ def update(course, _, args):
     print(f"Your answers are on top of {merged.version[:9]} now. ./lab check --all checks them.")
 
 
-COMMANDS = {function.__name__: function for function in (
-    learn, start, check, watch, hint, solution, reset, skip, score, grade, update)}
+COMMANDS = {function.__name__.rstrip("_"): function for function in (
+    learn, start, check, import_, watch, hint, solution, reset, skip, score, grade, update)}
 
 
 def run(args) -> int:

@@ -12,6 +12,8 @@ import verdict
 from exercises import CourseError, Exercise
 from verdict import Verdict
 
+NO_NUMBER = "'{part}' is not a whole number: this question asks for one{several}."
+SEVERAL = " or several, with commas between"
 # Of a wrong answer for which the question has no verdict.
 NOT_IT = "No, it is not {given}."
 MISSING = "No: what you name belongs to the answer, but something is missing."
@@ -42,9 +44,9 @@ def require_numbers(exercise: Exercise, given: str):
     """Raises CourseError if the answer has anything but whole numbers."""
     for part in parts_of(given):
         if not re.fullmatch("[0-9]+", part):
-            several = " or several, with commas between" if "commas" in exercise.task else ""
-            raise CourseError(f"'{part}' is not a whole number: this question asks for one"
-                              f"{several}. ./lab check {exercise.id} ANSWER")
+            several = SEVERAL if "commas" in exercise.task else ""
+            raise CourseError(f"{NO_NUMBER.format(part=part, several=several)} "
+                              f"./lab check {exercise.id} ANSWER")
 
 
 def judge(course: list, exercise: Exercise, given: str) -> Verdict:
@@ -60,6 +62,23 @@ def judge(course: list, exercise: Exercise, given: str) -> Verdict:
             return Verdict(False, wrong.say, wrong=number)
     say = of_answer(set(seal.split()), set(" ".join(exercise.sealed).split()))
     return Verdict(False, say.format(given=given))
+
+
+def imported(course: list, words: list) -> list:
+    """The exercises and answers in a text of the site's: `05.9=20,30 05.10=...`. Refuses the text
+    as a whole (CourseError) if a part of it is none."""
+    of_site = {e.id: e for e in course if e.sealed}
+    found = {}
+    for word in words:
+        number, _, answer = word.partition("=")
+        if number not in of_site or not answer:
+            raise CourseError(f"'{word}' answers no question of the site, so nothing is recorded. "
+                              "Copy the whole line that the site shows.")
+        require_numbers(of_site[number], answer)
+        found[number] = answer
+    if not found:
+        raise CourseError("pass the answers that the site shows: ./lab import 05.9=20,30")
+    return [(of_site[number], answer) for number, answer in found.items()]
 
 
 def number_of(text: str) -> float:

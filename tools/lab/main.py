@@ -63,6 +63,8 @@ TABLE = {
                 "still wrong", RUN, (*ID, "to an exercise that asks a question"),
                 {"--all": "check every exercise that is begun",
                  "--raw": "also print the whole output", **STEP}),
+        Command("import", "[ANSWER...]", "take answers to questions that were given on the site",
+                RUN, ("the site's line: 05.9=20,30 ...",)),
         Command("watch", "[ID]", "check at every save", RUN, ID),
         Command("hint", "[ID]", "show one more hint", RUN, ID),
         Command("solution", "[ID]", "compare your answer with the solution", RUN, ID,

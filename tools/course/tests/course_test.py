@@ -953,6 +953,29 @@ for e in exercises.load():
         last = self.run_python("import exercises; print(exercises.load()[-1].id)").strip()
         self.assertIn("Next: ./lab start 01.0", self.course("skip", last))
 
+    def test_answers_of_the_site_are_judged_as_by_a_check(self):
+        self.begin_history()
+        for text, said in (("", "pass the answers"), ("03.2=1 05.9", "'05.9' answers no question"),
+                           ("03.2=1 02.8=400", "'02.8=400' answers no question"),
+                           ("03.2=1 01.1=1", "'01.1=1' answers no question"),
+                           ("03.2=1 05.9=a", "'a' is not a whole number")):
+            output = self.course("import", *text.split(), status=2)
+            self.assertIn(said, output)
+            self.assertFalse((self.root / ".course/progress.json").exists(), text)
+        told = self.course("import", "03.2=1", "05.9=30,20", "05.10=20,30", status=1)
+        self.assertIn("03.2 Which rank's error is it?: done\n", told)
+        self.assertIn("05.9 Which values may this load return?: done\n", told)
+        self.assertIn("05.10 The same with a relaxed poll: not yet. That was the answer with an "
+                      "acquire.", told)
+        state = json.loads((self.root / ".course/progress.json").read_text())
+        self.assertEqual(state["state"], {"03.2": "done", "05.9": "done"})
+        self.assertEqual(state["wrong"], {"05.10": [0]})
+        self.assertIn("Answer: 30,20", self.git("log", "-1", "--format=%B"))
+        told = self.course("import", "03.2=1", "05.9=30,20", "05.10=0,10,20,30")
+        self.assertEqual(told.count("done before"), 2)
+        self.assertIn("Next: ./lab start 05.11", told)
+        self.assertIn("Wrong answers before: 0", self.git("log", "-1", "--format=%B"))
+
     def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
         self.assertNotIn("05.4", self.course("learn", "granularity"))
