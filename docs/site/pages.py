@@ -2,9 +2,9 @@
 """The pages of the site, in the order of the course, and a filter through which Doxygen reads
 each page. It adds what GitHub does not need: names of pages and sections, a table of contents, the
 table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), all tables of
-docs/results (in place of `<!-- results.py: everything -->`), drawings as SVG, links to the previous
-and next page, and a player in place of each paragraph that begins with a link to
-docs/recordings/NAME.json.
+docs/results (in place of `<!-- results.py: everything -->`), drawings as SVG, the labs'
+questions as forms, links to the previous and next page, and a player in place of each paragraph
+that begins with a link to docs/recordings/NAME.json.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
@@ -145,8 +145,11 @@ def filtered(page: str) -> str:
     parts = FENCED.split(text)
     if sum(len(re.findall("^## ", part, re.MULTILINE)) for part in parts[::2]) >= MANY:
         parts[0] = parts[0].replace("\n", "\n\n[TOC]\n", 1)  # below the title
-    return "".join(block(part) if at % 2 else prose(page, part)
-                   for at, part in enumerate(parts)) + neighbours(page)
+    shown = "".join(block(part) if at % 2 else prose(page, part) for at, part in enumerate(parts))
+    if page in LABS:
+        import predict  # which takes a while: Doxygen runs this program for each page
+        shown = predict.with_questions(page, shown)
+    return shown + neighbours(page)
 
 
 def layout() -> str:

@@ -14,6 +14,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import answers
 import check_tree
 import class_points as grading
 import exercises
@@ -352,7 +353,7 @@ def tell(course, progress, exercise, found, args):
 def import_(course, progress, args):
     """Takes the answers to questions that were given on the site, and judges each as `check`."""
     wrong = 0
-    for exercise, answer in questions.imported(course, args.answer):
+    for exercise, answer in answers.imported(course, args.answer):
         if progress.state(exercise) == "done":
             print(f"{exercise.id} {exercise.title}: done before")
             continue

@@ -8,6 +8,7 @@ import os
 import time
 from pathlib import Path
 
+import answers
 import harmful_answers
 import course
 import check_tree
@@ -110,7 +111,7 @@ def play_question(exercise, times):
     variants = [next(e for e in exercises.load(seed=number) if e.id == exercise.id)
                 for number in range(math.lcm(*map(len, exercise.vary.values())))]
     rights = [verdict.answer_of(COURSE, variant) for variant in variants]
-    seals = [] if exercise.within else [questions.sealed(exercise, right) for right in rights]
+    seals = [] if exercise.within else [answers.sealed(exercise, right) for right in rights]
     if [seal for variant in variants for seal in variant.sealed] != seals:
         raise Fault(f"its program answers {rights}: write sealed = {json.dumps(seals)}")
     expect_answer(exercise, rights[0], -1, times)

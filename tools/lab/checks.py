@@ -85,8 +85,8 @@ def docs(_):
     require("doxygen", "-", text=True, input=Path("docs/Doxyfile").read_text() + newer + "\n",
             env={**os.environ, "SYMM_STYLE": str(STYLE) * has_style,
                  "SYMM_SCRIPTS": " ".join(scripts) * has_style})
-    for script in ("site/complete.py", "site/look.py", "site/play.py", "checks/lab_pages.py",
-                   "checks/folders.py", "checks/where.py"):
+    for script in ("site/complete.py", "site/look.py", "site/play.py", "site/ask.py",
+                   "checks/lab_pages.py", "checks/folders.py", "checks/where.py"):
         require(*python, f"docs/{script}")
     require(*python, "docs/results.py", "--check")
     print("build/docs/html/index.html")

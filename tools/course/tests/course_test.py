@@ -113,13 +113,13 @@ for file in {e.file for e in exercises.load() if e.file}:
     def test_a_wrong_list_is_told_whether_values_are_missing_or_too_many(self):
         self.run_python("""
 import dataclasses
-import exercises, questions
+import answers, exercises, questions
 e = dataclasses.replace(exercises.load()[0], task="", wrong=[])
-e.sealed = [questions.sealed(e, "1,3")]
+e.sealed = [answers.sealed(e, "1,3")]
 for given, told in {"3": "missing", "1,2,3": "not belong", "2,3": "missing, and"}.items():
     assert told in questions.judge([], e, given).say, given
 assert questions.judge([], e, "3, 1 1").passed
-e.sealed = [questions.sealed(e, "1")]
+e.sealed = [answers.sealed(e, "1")]
 assert questions.judge([], e, "2").say == "No, it is not 2."
 """)
 
