@@ -2,9 +2,10 @@
 """The pages of the site, in the order of the course, and a filter through which Doxygen reads
 each page. It adds what GitHub does not need: names of pages and sections, a table of contents, the
 table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), all tables of
-docs/results (in place of `<!-- results.py: everything -->`), drawings as SVG, links to the previous
-and next page, and the player `player-NAME` in place of each paragraph that begins with the picture
-docs/pictures/NAME_steps.svg, which has a link to that player in the published site.
+docs/results (in place of `<!-- results.py: everything -->`), drawings as SVG, the labs' questions
+as forms, links to the previous and next page, and the player `player-NAME` in place of each
+paragraph that begins with the picture docs/pictures/NAME_steps.svg, which has a link to that player
+in the published site.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
@@ -25,7 +26,7 @@ sys.path += [str(ROOT / "tools/explore/player"), str(ROOT / "docs")]
 import page as player  # noqa: E402
 import results  # noqa: E402
 
-FIRST = ["README.md", "docs/ONE_DAY.md"]
+FIRST = ["README.md", "docs/ONE_DAY.md", "docs/READ.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/MEASURED.md",
         "docs/NCCL.md", "docs/QUESTIONS.md", "docs/DRIVER_CALLS.md", "docs/EXPLORE.md",
         "docs/EXPLORE_YOURS.md", "docs/FAILURES.md", "docs/DESIGN.md", "common/emu/README.md",
@@ -154,8 +155,11 @@ def filtered(page: str) -> str:
     parts = FENCED.split(text)
     if sum(len(re.findall("^## ", part, re.MULTILINE)) for part in parts[::2]) >= MANY:
         parts[0] = parts[0].replace("\n", "\n\n[TOC]\n", 1)  # below the title
-    return "".join(block(part) if at % 2 else prose(page, part)
-                   for at, part in enumerate(parts)) + neighbours(page)
+    shown = "".join(block(part) if at % 2 else prose(page, part) for at, part in enumerate(parts))
+    if page in LABS:
+        import predict  # which takes a while: Doxygen runs this program for each page
+        shown = predict.with_questions(page, shown)
+    return shown + neighbours(page)
 
 
 def layout() -> str:

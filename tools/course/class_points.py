@@ -12,6 +12,7 @@ import class_report
 import contained
 import exercises
 import likeness
+import questions
 import submission
 import verdict
 from check_tree import solution_of
@@ -33,7 +34,7 @@ def answer_to(exercise: Exercise, answers: Submission) -> str | None:
 
 def check(course: list, exercise: Exercise, answer: str) -> dict:
     """The state of an answer, and what is wrong with it."""
-    found = (verdict.judge if exercise.file else verdict.judge_answer)(course, exercise, answer)
+    found = (verdict.judge if exercise.file else questions.judge)(course, exercise, answer)
     row = {"state": "waste" if found.is_waste else "right" if found.passed else "wrong"}
     return row | ({} if row["state"] == "right" else {"wrong": found.wrong, "say": found.say})
 
@@ -93,14 +94,17 @@ def check_solutions(learners: list):
     """Checks the author's answers to all exercises that somebody has answered. So all libraries are
     built before a limit of time counts, and no answer fails because of this machine."""
     course = course_for(0)
-    for exercise in course:
-        if exercise.file and any(has_answered(learner, exercise) for learner in learners):
-            found = contained.call(lambda e=exercise: check(course, e, solution_of(e)),
-                                   LEARNER_SECONDS, is_authors=True)
-            if found["state"] == "wrong":
-                raise CourseError(f"the author's answer to {exercise.id} does not pass here, so "
-                                  f"nothing is graded. ./lab play {exercise.id} shows more. "
-                                  f"{found['say']}")
+    answered = [e for e in course if e.file and any(has_answered(learner, e)
+                                                    for learner in learners)]
+    if answered:
+        verdict.prepare()  # in this process, since sudo may ask for a password
+    for exercise in answered:
+        found = contained.call(lambda e=exercise: check(course, e, solution_of(e)),
+                               LEARNER_SECONDS, is_authors=True)
+        if found["state"] == "wrong":
+            raise CourseError(f"the author's answer to {exercise.id} does not pass here, so "
+                              f"nothing is graded. ./lab play {exercise.id} shows more. "
+                              f"{found['say']}")
 
 
 def grade_one(learner: Learner):

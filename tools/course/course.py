@@ -14,12 +14,14 @@ import textwrap
 import time
 from pathlib import Path
 
+import answers
 import check_tree
 import class_points as grading
 import exercises
 import keep
 import known
 import newer
+import questions
 import score as scoring
 import terminal
 import tool
@@ -69,6 +71,12 @@ class Progress:
 
     def has_done_current(self) -> bool:
         return self.data["state"].get(self.data["current"]) == "done"
+
+    def move_on(self, exercise: Exercise):
+        """The course goes on after this exercise, unless the learner is at work on another."""
+        if self.data["state"].get(self.data["current"]) != "begun":
+            self.data["current"] = exercise.id
+            self.save()
 
 
 def colored(text: str, color: int) -> str:
@@ -130,10 +138,11 @@ def learn(course, progress, args):
         print(f"Next: ./lab start {following.id}")
 
 
-def next_open(course, progress):
-    """The exercise that is begun, or the first open one after it, or the first open one of all.
-    Leaves out those that need more GPUs than there are."""
-    at = next((i for i, e in enumerate(course) if e.id == progress.data["current"]), 0)
+def next_open(course, progress, after: Exercise | None = None):
+    """The first exercise that is begun or open from the current one on, or from `after` on; then
+    from the course's first on. Leaves out those that need more GPUs than there are."""
+    last = after.id if after else progress.data["current"]
+    at = next((i for i, e in enumerate(course) if e.id == last), 0)
     in_turn = course[at:] + course[:at]
     return next((e for e in in_turn if progress.state(e) in ("open", "begun") and
                  verdict.has_gpus_for(e)), None)
@@ -240,7 +249,7 @@ def check(course, progress, args):
             if not sys.stdin.isatty():
                 raise CourseError(f"pass your answer: ./lab check {exercise.id} ANSWER")
             args.answer = input("Your answer: ").split()
-        found = verdict.judge_answer(course, exercise, " ".join(args.answer))
+        found = questions.judge(course, exercise, " ".join(args.answer))
     else:
         if args.answer:
             raise CourseError(f"unexpected word '{args.answer[0]}': {exercise.id} is no question, "
@@ -269,13 +278,33 @@ def difference(exercise) -> list:
     return list(difflib.unified_diff(mine, theirs, "yours", "solution", n=20))[2:]
 
 
-def notes_of(progress, exercise, found, args) -> str:
+def notes_of(progress, exercise, found, answer: list) -> str:
     """What `grade` reads in the commit of an exercise that is solved."""
     wrong = sorted({*progress.data["wrong"].get(exercise.id, []),
                     *([found.wrong] if found.is_waste else [])})
-    return ("\n\n" + (f"Answer: {' '.join(args.answer)}\n" if args.answer else "") +
+    return ("\n\n" + (f"Answer: {' '.join(answer)}\n" if answer else "") +
             (f"Seed: {exercises.default_seed()}\n" if exercise.vary else "") +
             (f"Wrong answers before: {', '.join(map(str, wrong))}\n" if wrong else ""))
+
+
+def record(progress, exercise, found, answer: list):
+    """Keeps that the exercise is done, or which wrong answer was given. `answer` is to a question,
+    else empty."""
+    progress.load()
+    if not found.passed:
+        if found.wrong >= 0:
+            told = progress.data["wrong"].setdefault(exercise.id, [])
+            told += [found.wrong] * (found.wrong not in told)
+            progress.save()
+        return
+    notes = notes_of(progress, exercise, found, answer)
+    if progress.state(exercise) != "done" and not exercise.file:
+        keep.note(exercise, notes)
+    elif progress.state(exercise) != "done":
+        mine = exercises.answer_in(exercise, exercises.read(exercise.path))
+        keep.commit("Solve", [(exercise, lambda head: exercises.with_answer(exercise, head,
+                                                                           mine))], notes)
+    progress.set(exercise, "done")
 
 
 def tell(course, progress, exercise, found, args):
@@ -299,12 +328,8 @@ def tell(course, progress, exercise, found, args):
         say(f"{found.guess}: {found.say}")
     if raw:
         print(found.raw)
+    record(progress, exercise, found, args.answer)
     if not found.passed:
-        if found.wrong >= 0:
-            progress.load()
-            told = progress.data["wrong"].setdefault(exercise.id, [])
-            told += [found.wrong] * (found.wrong not in told)
-            progress.save()
         print("./lab hint helps." + ("" if raw or not found.raw else
                                      " ./lab check --raw shows all that was printed."))
         if args.step or args.browser:
@@ -313,24 +338,37 @@ def tell(course, progress, exercise, found, args):
             print("./lab check --step steps through this execution; --browser shows it in a "
                   "browser.")
         return 1
-    progress.load()
-    notes = notes_of(progress, exercise, found, args)
-    if progress.state(exercise) != "done" and not exercise.file:
-        keep.note(exercise, notes)
-    elif progress.state(exercise) != "done":
-        answer = exercises.answer_in(exercise, exercises.read(exercise.path))
-        keep.commit("Solve", [(exercise, lambda head: exercises.with_answer(exercise, head,
-                                                                           answer))], notes)
-    progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
     if exercise.measure:
         say(f"./lab score {exercise.id} measures it, on two GPUs.")
     elif exercise.score:
         tell_score(progress, exercise)
-    following = next_open(course, progress)
+    progress.move_on(exercise)
+    following = next_open(course, progress, exercise)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")
     return 0
+
+
+def import_(course, progress, args):
+    """Takes the answers to questions that were given on the site, and judges each as `check`."""
+    wrong = 0
+    for exercise, answer in answers.imported(course, args.answer):
+        if progress.state(exercise) == "done":
+            print(f"{exercise.id} {exercise.title}: done before")
+            continue
+        found = questions.judge(course, exercise, answer)
+        record(progress, exercise, found, [answer])
+        progress.move_on(exercise)
+        wrong += not found.passed
+        print(f"{exercise.id} {exercise.title}: " +
+              (colored("done", 32) if found.passed else f"{colored('not yet', 31)}. {found.say}"))
+        if not found.passed and exercise.vary and exercises.default_seed():
+            print("  SYMM_COURSE_SEED gives you other numbers than the site's: "
+                  f"./lab start {exercise.id}")
+    following = next_open(course, progress)
+    print(f"Next: ./lab start {following.id}" if following else "All done.")
+    return 1 if wrong else 0
 
 
 def tell_score(progress, exercise):
@@ -529,7 +567,8 @@ def skip_known(course, progress, lab: str | None):
         print("Right.\n")
     for exercise in left:
         put_back(exercise, progress, "skipped")
-    following = next_open(course, progress)
+    progress.move_on(left[-1])
+    following = next_open(course, progress, left[-1])
     print(f"You know {left[0].lab}: {len(left)} exercises are skipped." +
           (f" Next: ./lab start {following.id}" if following else ""))
     return 0
@@ -542,7 +581,8 @@ def skip(course, progress, args):
     if progress.state(exercise) == "done":
         raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
     put_back(exercise, progress, "skipped")
-    following = next_open(course, progress)
+    progress.move_on(exercise)
+    following = next_open(course, progress, exercise)
     then = f" Next: ./lab start {following.id}" if following else ""
     print(f"{exercise.id} is skipped.{then}")
     return 0
@@ -579,8 +619,8 @@ def update(course, _, args):
     print(f"Your answers are on top of {merged.version[:9]} now. ./lab check --all checks them.")
 
 
-COMMANDS = {function.__name__: function for function in (
-    learn, start, check, watch, hint, solution, reset, skip, score, grade, update)}
+COMMANDS = {function.__name__.rstrip("_"): function for function in (
+    learn, start, check, import_, watch, hint, solution, reset, skip, score, grade, update)}
 
 
 def run(args) -> int:

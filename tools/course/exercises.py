@@ -74,6 +74,7 @@ class Exercise:
     command: list = field(default_factory=list)  # of a question: the target's arguments
     answer: str = ""  # a regular expression: its group is the answer in what the command prints
     count: str = ""  # or one whose matches are counted
+    sealed: list = field(default_factory=list)  # or it, by answers.py: one for each of `vary`
     vary: dict = field(default_factory=dict)  # {name} in texts and environment is one of these
     gpus: int = 0  # the command needs at least this many real GPUs
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
@@ -144,6 +145,8 @@ def default_seed() -> int:
 
 def varied(exercise: Exercise, number: int):
     """Chooses the values that vary. A question's known wrong answers belong to the first ones."""
+    if exercise.sealed:
+        exercise.sealed = [exercise.sealed[number % len(exercise.sealed)]]
     for name, values in exercise.vary.items():
         value = values[number % len(values)]
 

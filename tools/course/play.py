@@ -3,14 +3,17 @@ reason, and every solution must pass. The learner's files are not touched."""
 
 import argparse
 import json
+import math
 import os
 import time
 from pathlib import Path
 
+import answers
 import harmful_answers
 import course
 import check_tree
 import exercises
+import questions
 import score
 import tool
 import verdict
@@ -105,17 +108,24 @@ def play_refusal(exercise, progress):
 
 
 def play_question(exercise, times):
-    right = verdict.answer_of(COURSE, exercise)
-    found = verdict.judge_answer(COURSE, exercise, right)
-    times.append(found.seconds)
-    if not found.passed:
-        raise Fault(f"{right} is not right: {found.say}")
+    variants = [next(e for e in exercises.load(seed=number) if e.id == exercise.id)
+                for number in range(math.lcm(*map(len, exercise.vary.values())))]
+    rights = [verdict.answer_of(COURSE, variant) for variant in variants]
+    seals = [] if exercise.within else [answers.sealed(exercise, right) for right in rights]
+    if [seal for variant in variants for seal in variant.sealed] != seals:
+        raise Fault(f"its program answers {rights}: write sealed = {json.dumps(seals)}")
+    expect_answer(exercise, rights[0], -1, times)
     for number, wrong in enumerate(exercise.wrong):
-        given = wrong.answer or str(verdict.number_of(right) * wrong.factor)
-        found = verdict.judge_answer(COURSE, exercise, given)
-        times.append(found.seconds)
-        if found.passed or found.wrong != number:
-            raise Fault(f"{given} should be wrong, and have verdict {number}: {found.say}")
+        given = wrong.answer or str(questions.number_of(rights[0]) * wrong.factor)
+        expect_answer(exercise, given, number, times)
+
+
+def expect_answer(exercise, given: str, wrong: int, times: list):
+    found = questions.judge(COURSE, exercise, given)
+    times.append(found.seconds)
+    if (found.passed, found.wrong) != (wrong < 0, wrong):
+        raise Fault(f"{given} should be {f'wrong, by verdict {wrong}' if wrong >= 0 else 'right'}: "
+                    f"{found.say}")
 
 
 def play(exercise, progress, others) -> list:

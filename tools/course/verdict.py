@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import builds
 import exercises
 import contained
 import ninja
@@ -172,8 +173,15 @@ def doing(text: str):
         ninja.Line().show(text)
 
 
+def prepare():
+    """What the first check needs before it builds."""
+    builds.configure("course")
+    builds.fix_addresses()
+
+
 def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdict:
     """The verdict on the answer in the exercise's file, or on `answer` in its place."""
+    prepare()
     begun = time.monotonic()
     doing(f"{exercise.id}: checking")
     is_learners = answer is None
@@ -285,6 +293,8 @@ def answer_of(course: list, exercise: Exercise) -> str:
         raise CourseError("The build for GPUs contains the exercises that you have begun "
                           f"({', '.join(begun)}): check this one on the branch that you cloned "
                           "(`git switch main`), or ./lab reset them first.")
+    if not exercise.gpus:
+        prepare()
     with check_tree.alone():
         check_tree.update(course, exercise)
         verdict = build(exercise, exercise.target)
@@ -292,83 +302,15 @@ def answer_of(course: list, exercise: Exercise) -> str:
             raise CourseError(f"{verdict.say}\n{verdict.output}")
         command = [str(program_of(exercise)), *exercise.command]
         ended = run(command, exercise.seconds, environment_of(exercise))
+    if ended.stopped or exercise.count and ended.status != 0:  # a program that ends early has less
+        raise CourseError(f"{' '.join(command)} failed: {ended.stopped or ended.status}\n"
+                          f"{ended.output}")
     if exercise.count:
         return str(len(re.findall(exercise.count, ended.output, re.MULTILINE)))
     found = re.search(exercise.answer, ended.output, re.MULTILINE)
     if not found:
         raise CourseError(f"{' '.join(command)} did not print the answer:\n{ended.output}")
     return found[1]
-
-
-def number_of(text: str) -> float:
-    """370, 0.84 or 8M as a number."""
-    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)([KMG]?)", text.strip().upper())
-    if not found:
-        raise CourseError(f"'{text}' is not a number. Write it without a unit: 0.5, or 4M.")
-    return float(found[1]) * 1024 ** " KMG".index(found[2] or " ")
-
-
-def parts_of(answer: str) -> list:
-    """The values of an answer that may be a list, in any order."""
-    return sorted(set(re.split(r"[\s,]+", answer.strip())))
-
-
-def of_answer(given: str, right: str) -> str:
-    """A sentence about a wrong answer for which the question has no verdict."""
-    named, wanted = set(parts_of(given)), set(parts_of(right))
-    if len(wanted) == 1:
-        return f"No, it is not {given}."
-    if named < wanted:
-        return "No: what you name belongs to the answer, but something is missing."
-    if named > wanted:
-        return "No: the answer is among what you name, but something does not belong to it."
-    return "No: something is missing, and something that you name does not belong to the answer."
-
-
-def require_numbers(exercise: Exercise, given: str, right: str):
-    """Raises CourseError if the question asks for whole numbers, and something else was given."""
-    known = [right, *(wrong.answer for wrong in exercise.wrong)]
-    if all(part.isdigit() for answer in known for part in parts_of(answer)):
-        for part in parts_of(given):
-            if not part.isdigit():
-                several = " or several, with commas between" if "," in "".join(known) else ""
-                raise CourseError(f"'{part}' is not a whole number: this question asks for one"
-                                  f"{several}. ./lab check {exercise.id} ANSWER")
-
-
-def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
-    """The verdict on the learner's answer to a question."""
-    begun = time.monotonic()
-    if exercise.within:
-        verdict = judge_number(course, exercise, number_of(given))
-    else:
-        right = answer_of(course, exercise)
-        require_numbers(exercise, given, right)
-        if parts_of(given) == parts_of(right):
-            verdict = Verdict(True, f"Right: {right}.")
-        else:
-            verdict = Verdict(False, of_answer(given, right))
-            for number, wrong in enumerate(exercise.wrong):
-                if parts_of(wrong.answer) == parts_of(given):
-                    verdict = Verdict(False, wrong.say, wrong=number)
-    verdict.seconds = time.monotonic() - begun
-    return verdict
-
-
-def judge_number(course: list, exercise: Exercise, given: float) -> Verdict:
-    """The verdict on a number that is measured, so that no answer is exact."""
-    measured = answer_of(course, exercise)
-    right = number_of(measured)
-
-    def is_near(value: float) -> bool:
-        return max(given, value) <= min(given, value) * (1 + exercise.within)
-
-    if is_near(right):
-        return Verdict(True, f"Right. Measured: {measured}.")
-    for number, wrong in enumerate(exercise.wrong):
-        if is_near(right * wrong.factor):
-            return Verdict(False, wrong.say, wrong=number)
-    return Verdict(False, f"No, it is {'more' if given < right else 'less'}.")
 
 
 def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:

@@ -88,7 +88,7 @@ def docs(_):
             env={**os.environ, "SYMM_STYLE": str(STYLE) * has_style,
                  "SYMM_SCRIPTS": " ".join(scripts) * has_style})
     for script in ("site/complete.py", "site/look.py", "site/readable.py", "site/play.py",
-                   "site/served.py", "site/served_test.py", "checks/lab_pages.py",
+                   "site/ask.py", "site/served.py", "site/served_test.py", "checks/lab_pages.py",
                    "checks/folders.py", "checks/where.py"):
         require(*python, f"docs/{script}")
     require(*python, "docs/results.py", "--check")

@@ -38,7 +38,7 @@ class Command:
     words: tuple = ()  # explanations of the words of `usage`
     options: dict = field(default_factory=dict)
     flags: str = ""  # builds: takes --preset; solved: runs in build/solved while an exercise is
-    #                  begun; checks: runs programs of build/course
+    #                  begun
 
     def takes_arguments(self) -> bool:
         return self.usage.endswith("[-- ARGS]")
@@ -62,23 +62,25 @@ TABLE = {
         Command("check", "[ID] [ANSWER...]", "build and test your answer, and explain what is "
                 "still wrong", RUN, (*ID, "to an exercise that asks a question"),
                 {"--all": "check every exercise that is begun",
-                 "--raw": "also print the whole output", **STEP}, "checks"),
-        Command("watch", "[ID]", "check at every save", RUN, ID, flags="checks"),
+                 "--raw": "also print the whole output", **STEP}),
+        Command("import", "[ANSWER...]", "take answers to questions that were given on the site",
+                RUN, ("the site's line: 05.9=20,30 ...",)),
+        Command("watch", "[ID]", "check at every save", RUN, ID),
         Command("hint", "[ID]", "show one more hint", RUN, ID),
         Command("solution", "[ID]", "compare your answer with the solution", RUN, ID,
-                {"--yes": "also of an open task"}, "checks"),
+                {"--yes": "also of an open task"}),
         Command("reset", "[ID]", "restore the original code of an exercise, or of a lab: 05", RUN,
                 ID),
         Command("skip", "[ID]", "skip the exercise, and restore the original code", RUN, ID,
                 {"--if-known": "ask three questions about a lab (02), and skip all of it if you "
                  "know the answers"}),
         Command("score", "[ID]", "show what your answers cost, and the author's: calls, accesses "
-                "over links", RUN, ("an exercise; else all",), flags="checks"),
+                "over links", RUN, ("an exercise; else all",)),
         Command("update", "[VERSION]", "take a newer version of the repository (in a git clone)",
                 RUN, ("a branch, tag or commit; else origin's newest",)),
         Command("grade", "[FOLDER]", "check every answer, and print the points; of each repository "
                 "in a folder", RUN, ("with a copy of the course of each learner; else this one",),
-                {"--json": "print JSON"}, "checks")),
+                {"--json": "print JSON"})),
     "The labs": (
         Command("list", "", "list the six labs and their topics", "labs:show"),
         Command("run", "NN [-- ARGS]", "build lab NN and run its program (./lab run 06 -- --ranks "
@@ -114,8 +116,7 @@ TABLE = {
         Command("play", "[ID...]", "check the course itself: every stub, wrong answer and solution",
                 "play:main", ("an exercise (05.2), a lab (05), or bad: answers that hang, crash "
                 "...; else all",), {"--others": "also each rule on the answers of all other rules "
-                                    "of its exercise", "--backwards": "the last exercise first"},
-                "checks"),
+                                    "of its exercise", "--backwards": "the last exercise first"}),
         Command("commands", "", "write the compile commands of all files for editors, as `start` "
                 "does", "builds:commands"),
         Command("release", "VERSION [DATE]", "check that all files have this version, and tag it "
@@ -190,9 +191,6 @@ def prepare(args, argv: list):
         builds.chosen(args.preset)
     if "solved" in flags:
         builds.use_solved(args.command.name, argv)
-    if "checks" in flags:
-        builds.configure("course")
-        builds.fix_addresses()
 
 
 def main() -> int:

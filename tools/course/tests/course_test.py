@@ -112,29 +112,30 @@ for file in {e.file for e in exercises.load() if e.file}:
 
     def test_a_wrong_list_is_told_whether_values_are_missing_or_too_many(self):
         self.run_python("""
-import verdict
+import dataclasses
+import answers, exercises, questions
+e = dataclasses.replace(exercises.load()[0], task="", wrong=[])
+e.sealed = [answers.sealed(e, "1,3")]
 for given, told in {"3": "missing", "1,2,3": "not belong", "2,3": "missing, and"}.items():
-    assert told in verdict.of_answer(given, "1,3"), given
-assert verdict.parts_of("3, 1 1") == verdict.parts_of("1,3")
+    assert told in questions.judge([], e, given).say, given
+assert questions.judge([], e, "3, 1 1").passed
+e.sealed = [answers.sealed(e, "1")]
+assert questions.judge([], e, "2").say == "No, it is not 2."
 """)
 
     def test_an_answer_that_is_no_number_is_told_so(self):
         self.run_python("""
-import dataclasses
-import exercises, verdict
-from exercises import CourseError, Wrong
-def refusal(given, right, wrong):
-    e = dataclasses.replace(exercises.load()[0], wrong=[Wrong(answer=w) for w in wrong])
+import exercises, questions
+course = {e.id: e for seed in (0, 1) for e in exercises.load(seed=seed)}
+def refusal(given, number):
     try:
-        verdict.require_numbers(e, given, right)
+        questions.judge([], course[number], given)
         return ""
-    except CourseError as error:
+    except exercises.CourseError as error:
         return str(error)
-assert "'abc' is not a whole number: this question asks for one." in refusal("abc", "3", ["4"])
-assert "or several" in refusal("abc", "0,1,2", ["0,1", "1"])  # 05.16
-assert "or several" in refusal("0,x", "0,1,2", [])
-for given, right, wrong in (("4, 5", "0,1,2", []), ("abc", "cuInit", []), ("abc", "3", ["none"])):
-    assert refusal(given, right, wrong) == "", given
+assert "'abc' is not a whole number: this question asks for one." in refusal("abc", "01.6")
+assert "or several" in refusal("0,x", "05.16")
+assert refusal("4, 5", "05.16") == ""
 """)
 
     def test_a_rule_that_claims_to_prove_another_answers_cause_is_a_fault(self):
@@ -152,6 +153,25 @@ try:
     raise SystemExit("not found")
 except play.Fault as fault:
     assert "fits rule 2" in str(fault), fault
+""")
+
+    def test_a_program_that_failed_answers_no_question(self):
+        self.run_python("""
+import check_tree, exercises, verdict
+check_tree.update = lambda *_: None
+verdict.prepare = lambda: None
+verdict.build = lambda *_: None
+course = {e.id: e for e in exercises.load()}
+def answer(number, status, output, stopped=""):
+    verdict.run = lambda *_: verdict.Ended(status, output, stopped)
+    try:
+        return verdict.answer_of([], course[number])
+    except exercises.CourseError:
+        return "none"
+assert answer("01.6", 0, "[] grew to 8M\\n") == "1"
+assert answer("01.6", 1, "[] grew to 8M\\n") == "none"
+assert answer("01.6", 0, "[] grew to 8M\\n", "It did not end") == "none"
+assert answer("03.2", 1, "[0] error: rank 1 failed\\n") == "1"  # which is what it asks about
 """)
 
     def test_code_varies_by_its_environment_and_keeps_its_rules(self):
@@ -365,7 +385,7 @@ print(give([*right[:2], right[2] % 3 + 1]), give(right[:2]), progress.data["stat
 print(give(right), sorted(set(progress.data["state"].values())), progress.state(asked[0].exercise))
 """)
         self.assertIn("1 there was no answer, so nothing is skipped {'02.1': 'done'}", told)
-        self.assertIn("You know 02_access: 8 exercises are skipped. Next: ./lab start 01.0\n"
+        self.assertIn("You know 02_access: 8 exercises are skipped. Next: ./lab start 03.1\n"
                       "0 ['done', 'skipped']", told)
 
     def test_lost_marks_lose_nothing(self):
@@ -851,14 +871,14 @@ install(CODE "include([[{self.root}/cmake/Exercises.cmake]])" ALL_COMPONENTS)
 import os, re, sys
 os.environ["SYMM_COURSE_SEED"] = "1"
 sys.path[0:0] = ["{clone}/tools/lab", "{clone}/tools/course"]
-import course, main, verdict
+import course, main, questions, verdict
 def judge(course, exercise, answer=None):
     text = answer or course_text(exercise)
     return verdict.Verdict("right" in text, "", wrong=-1 if "right" in text else 3)
 def course_text(exercise):
     return exercise.path.read_text()
 verdict.judge = judge
-verdict.judge_answer = lambda c, e, given: verdict.Verdict(given == "4", "", wrong=0)
+questions.judge = lambda c, e, given: verdict.Verdict(given == "4", "", wrong=0)
 def run(*words):
     return course.run(main.parse(words))
 if {said!r}:
@@ -872,13 +892,13 @@ if {said!r}:
     run("check", "01.6", {answer!r})
 """)
             graded = json.loads(self.run_python(f"""
-import verdict
+import questions, verdict
 verdict.judge = lambda c, e, answer: verdict.Verdict(
     "right" in answer or "create(" in answer, "", wrong=3)
 def judge_answer(course, exercise, given):
     assert exercise.command[-1] == "100M", "the seed's"
     return verdict.Verdict(given == "4", "")
-verdict.judge_answer = judge_answer
+questions.judge = judge_answer
 import class_points, contained
 contained.why_no_box = lambda: ""  # or stderr has a line; no program is run
 class_points.grade(class_points.Path("{folder}"), True)
@@ -916,6 +936,45 @@ for e in exercises.load():
             output = self.course("learn", status=2)
             self.assertIn("progress.json is damaged: delete it", output, damaged)
             self.assertEqual(output.count("\n"), 1, output)
+
+    def test_a_question_is_checked_without_a_build(self):
+        shutil.rmtree(self.root / "build")
+        self.assertIn("done", self.course("check", "03.2", "1"))
+        self.assertIn("not yet", self.course("check", "03.2", "0", status=1))
+        self.assertFalse((self.root / "build").exists())
+
+    def test_what_is_next_comes_after_what_was_just_done(self):
+        self.assertIn("Next: ./lab start 03.3", self.course("check", "03.2", "1"))
+        self.assertIn("Next: ./lab start 03.3", self.course("learn"))
+        self.course("start", "01.1", "--no-open")
+        self.assertIn("Next: ./lab start 05.10", self.course("check", "05.9", "20,30"))
+        self.assertIn("You are at 01.1", self.course("learn"))
+        self.assertIn("Next: ./lab start 02.2", self.course("skip", "02.1"))
+        last = self.run_python("import exercises; print(exercises.load()[-1].id)").strip()
+        self.assertIn("Next: ./lab start 01.0", self.course("skip", last))
+
+    def test_answers_of_the_site_are_judged_as_by_a_check(self):
+        self.begin_history()
+        for text, said in (("", "pass the answers"), ("03.2=1 05.9", "'05.9' answers no question"),
+                           ("03.2=1 02.8=400", "'02.8=400' answers no question"),
+                           ("03.2=1 01.1=1", "'01.1=1' answers no question"),
+                           ("03.2=1 05.9=a", "'a' is not a whole number")):
+            output = self.course("import", *text.split(), status=2)
+            self.assertIn(said, output)
+            self.assertFalse((self.root / ".course/progress.json").exists(), text)
+        told = self.course("import", "03.2=1", "05.9=30,20", "05.10=20,30", status=1)
+        self.assertIn("03.2 Which rank's error is it?: done\n", told)
+        self.assertIn("05.9 Which values may this load return?: done\n", told)
+        self.assertIn("05.10 The same with a relaxed poll: not yet. That was the answer with an "
+                      "acquire.", told)
+        state = json.loads((self.root / ".course/progress.json").read_text())
+        self.assertEqual(state["state"], {"03.2": "done", "05.9": "done"})
+        self.assertEqual(state["wrong"], {"05.10": [0]})
+        self.assertIn("Answer: 30,20", self.git("log", "-1", "--format=%B"))
+        told = self.course("import", "03.2=1", "05.9=30,20", "05.10=0,10,20,30")
+        self.assertEqual(told.count("done before"), 2)
+        self.assertIn("Next: ./lab start 05.11", told)
+        self.assertIn("Wrong answers before: 0", self.git("log", "-1", "--format=%B"))
 
     def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
