@@ -167,6 +167,10 @@ int main(int argc, char** argv) {
     auto* ladder_option = app.add_flag("--ladder", climbs,
                                        "Run an AllReduce in six versions, from the simplest one on "
                                        "(--bytes 1K:1M, threads)");
+    int rung = 0;
+    add_number_option(app, "--rung", rung, 1, kLadderRungs, "With --ladder: only this version")
+        ->default_str("")
+        ->needs(ladder_option);
     for (const char* other :
          {"--mode", "--count", "--dtype", "--op", "--collective", "--inplace", "--nodes"}) {
         show_option->excludes(app.get_option(other));
@@ -208,7 +212,7 @@ int main(int argc, char** argv) {
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
         if (climbs) {
-            return run_ladder(options.ranks.ranks, options.sizes, options.factor, json);
+            return run_ladder(rung, options.ranks.ranks, options.sizes, options.factor, json);
         }
         if (options.nodes > 1) {
             if (!app.get_option("--mode")->empty() && options.ranks.mode == RankMode::kProcess) {

@@ -35,7 +35,7 @@ constexpr RungRow row(std::string_view name, std::string_view idea, unsigned cha
             [](unsigned threads) { return resident_blocks<Kernel>(threads); }};
 }
 
-constexpr std::array kRows{
+constexpr std::array<RungRow, kRungs> kRows{
     RungRow{"1 through the host", "CPUs add up", 0, nullptr, nullptr},
     row<WithBarrier>("2 barrier", "GPUs store into each other's memory", 0),
     row<ByPackets>("3 packets", "data carries its own flag: no barrier", 0),
@@ -46,7 +46,7 @@ constexpr std::array kRows{
 
 }  // namespace
 
-std::span<const RungRow> rungs() {
+std::span<const RungRow, kRungs> rungs() {
     return kRows;
 }
 

@@ -27,7 +27,8 @@ struct RungRow {
     unsigned (*resident)(unsigned threads);
 };
 
-std::span<const RungRow> rungs();
+inline constexpr std::size_t kRungs = 6;
+std::span<const RungRow, kRungs> rungs();
 
 /// One rank's side of a rung. Ranks are threads. Construction and calls are collective.
 class Ladder {

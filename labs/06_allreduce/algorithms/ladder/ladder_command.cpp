@@ -27,11 +27,16 @@ constexpr int kChecked = 3;  ///< Calls of each size, each with another input.
 /// One rank's run through the rungs and sizes.
 class LadderRun {
 public:
-    LadderRun(Rank& rank, std::vector<std::size_t> sizes)
-        : rank_(rank), sizes_(std::move(sizes)), verifier_(rank.rank(), rank.size()) {}
+    LadderRun(Rank& rank, int rung, std::vector<std::size_t> sizes)
+        : rank_(rank), rung_(rung), sizes_(std::move(sizes)), verifier_(rank.rank(), rank.size()) {}
 
     void run() {
-        for (const ladder::RungRow& row : ladder::rungs()) {
+        std::span<const ladder::RungRow> rows = ladder::rungs();
+        static_assert(kLadderRungs == ladder::kRungs);
+        if (rung_ != 0) {
+            rows = rows.subspan(static_cast<std::size_t>(rung_ - 1), 1);
+        }
+        for (const ladder::RungRow& row : rows) {
             Ladder rung(rank_, row, sizes_.back() / sizeof(float));
             const Candidate candidate{
                 rung.in(), rung.out(), [&](std::size_t count) { rung.all_reduce(count, stream_); },
@@ -149,6 +154,7 @@ private:
     }
 
     Rank& rank_;
+    int rung_;
     std::vector<std::size_t> sizes_;
     Verifier verifier_;
     Stream stream_;
@@ -158,7 +164,8 @@ private:
 
 }  // namespace
 
-int run_ladder(int ranks, const ByteRange& sizes, std::size_t factor, const std::string& json) {
+int run_ladder(int rung, int ranks, const ByteRange& sizes, std::size_t factor,
+               const std::string& json) {
     if (sizes.last > kMostLadderBytes) {
         throw UsageError("--ladder makes calls of up to {}, and --bytes is {}: use a smaller one",
                          format_bytes(kMostLadderBytes), format_bytes(sizes.last));
@@ -169,7 +176,7 @@ int run_ladder(int ranks, const ByteRange& sizes, std::size_t factor, const std:
     }
     std::string text;
     const int status = run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        LadderRun run(rank, all);
+        LadderRun run(rank, rung, all);
         run.run();
         run.print();
         if (rank.rank() == 0) {
