@@ -164,9 +164,10 @@ int main(int argc, char** argv) {
     auto* show_option =
         app.add_flag("--show", shows, "Draw who sends which elements where, trip by trip");
     bool climbs = false;
-    auto* ladder_option = app.add_flag("--ladder", climbs,
-                                       "Run an AllReduce in six versions, from the simplest one on "
-                                       "(--bytes 1K:1M, threads)");
+    auto* ladder_option =
+        app.add_flag("--ladder", climbs,
+                     "Run an AllReduce in six versions, and a fused call in three "
+                     "(--bytes 1K:1M, threads)");
     int rung = 0;
     add_number_option(app, "--rung", rung, 1, kLadderRungs, "With --ladder: only this version")
         ->default_str("")

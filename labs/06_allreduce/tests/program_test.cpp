@@ -40,7 +40,7 @@ TEST(Program, RefusesBadUsage) {
         "--count 0x10 | --count 1.5 | --count 0 | --count -1 | --count 4611686018427387904 | "
         "--dtype int | --algo ring | --mode fiber | --driver cuda | --bytes 1K --count 3 | "
         "--algo sentinel --dtype int8 | --algo push --dtype int8 | --op mean | --unknown | "
-        "extra | --nodes 2 --mode process | --nodes 0 | --rung 3 | --ladder --rung 7 | "
+        "extra | --nodes 2 --mode process | --nodes 0 | --rung 3 | --ladder --rung 10 | "
         "--ladder --bytes 8M | --ladder --mode thread | --json /tmp/x.json");
     const Finished of_two_lines = run_program("06_allreduce --mode 'a\nb'");
     EXPECT_EQ(of_two_lines.exit_code, 2);

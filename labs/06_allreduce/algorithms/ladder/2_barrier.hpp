@@ -17,7 +17,7 @@ struct WithBarrier : Rung {
         for (std::size_t i = block.grid_rank(); i < packs() && !waiter.gave_up();
              i += block.grid_size()) {
             for (int p = 0; p < ranks; ++p) {
-                *slot(p, rank, epoch, i) = load(rank, i);
+                *slot(p, rank, epoch, i) = load(in.of(rank), i);
             }
         }
         Barrier all(block, barrier, timeout);
@@ -30,7 +30,7 @@ struct WithBarrier : Rung {
             for (int p = 0; p < ranks; ++p) {
                 add(sum, p, *slot(rank, p, epoch, i));
             }
-            store(rank, i, sum);
+            store(out.of(rank), i, sum);
         }
         epochs->store(block, epoch);
     }

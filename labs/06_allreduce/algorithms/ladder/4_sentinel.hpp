@@ -27,24 +27,35 @@ struct BySentinel : Rung {
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const std::uint32_t epoch = epochs->next(block);
         simt::Waiter waiter(timeout);
-        for (std::size_t i = block.grid_rank(); i < packs() && !waiter.gave_up();
-             i += block.grid_size()) {
-            for (int p = 0; p < ranks; ++p) {
-                simt::store_relaxed(slot(p, rank, epoch, i), without_sentinel(load(rank, i)));
-            }
-        }
+        send_all(block, waiter, epoch);
         for (std::size_t i = block.grid_rank(); i < packs(); i += block.grid_size()) {
-            Pack sum{};
-            for (int p = 0; p < ranks; ++p) {
-                Pack next{};
-                take(waiter, slot(rank, p, epoch, i), {simt::Wait::kPacket, rank, p, epoch}, next);
-                add(sum, p, next);
-            }
+            const Pack sum = sum_at(waiter, epoch, i);
             if (!waiter.gave_up()) {
-                store(rank, i, sum);
+                store(out.of(rank), i, sum);
             }
         }
         epochs->store(block, epoch);
+    }
+
+    __host__ __device__ void send_all(const simt::ThreadBlock& block, const simt::Waiter& waiter,
+                                      std::uint32_t epoch) const {
+        for (std::size_t i = block.grid_rank(); i < packs() && !waiter.gave_up();
+             i += block.grid_size()) {
+            const Pack own = without_sentinel(load(in.of(rank), i));
+            for (int p = 0; p < ranks; ++p) {
+                simt::store_relaxed(slot(p, rank, epoch, i), own);
+            }
+        }
+    }
+    __host__ __device__ Pack sum_at(simt::Waiter& waiter, std::uint32_t epoch,
+                                    std::size_t i) const {
+        Pack sum{};
+        for (int p = 0; p < ranks; ++p) {
+            Pack next{};
+            take(waiter, slot(rank, p, epoch, i), {simt::Wait::kPacket, rank, p, epoch}, next);
+            add(sum, p, next);
+        }
+        return sum;
     }
 };
 

@@ -24,10 +24,10 @@ struct InTwoShots : Rung {
              i += block.grid_size()) {
             Pack sum{};
             for (int p = 0; p < ranks; ++p) {
-                add(sum, p, load(p, i));
+                add(sum, p, load(in.of(p), i));
             }
             for (int p = 0; p < ranks; ++p) {
-                store(p, i, sum);
+                store(out.of(p), i, sum);
             }
         }
         if (all.arrive_and_wait()) {  // all outputs are complete, and no input is used any more

@@ -21,7 +21,7 @@ struct ByPush : Rung {
         for (std::size_t j = block.grid_rank(); j < part && !waiter.gave_up();
              j += block.grid_size()) {
             for (int p = 0; p < ranks; ++p) {
-                const Pack input = load(rank, static_cast<unsigned>(p) * part + j);
+                const Pack input = load(in.of(rank), static_cast<unsigned>(p) * part + j);
                 simt::store_relaxed(slot(p, rank, epoch, j), without_sentinel(input));
             }
         }
@@ -42,7 +42,7 @@ struct ByPush : Rung {
                 take(waiter, slot(rank, p, epoch, sums + j), {simt::Wait::kPacket, rank, p, epoch},
                      sum);
                 if (!waiter.gave_up()) {
-                    store(rank, static_cast<unsigned>(p) * part + j, sum);
+                    store(out.of(rank), static_cast<unsigned>(p) * part + j, sum);
                 }
             }
         }

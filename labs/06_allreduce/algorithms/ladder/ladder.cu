@@ -12,6 +12,7 @@
 #include "labs/06_allreduce/algorithms/ladder/4_sentinel.hpp"
 #include "labs/06_allreduce/algorithms/ladder/5_two_shots.hpp"
 #include "labs/06_allreduce/algorithms/ladder/6_push.hpp"
+#include "labs/06_allreduce/algorithms/ladder/fused.hpp"
 
 namespace symm::ladder {
 namespace {
@@ -26,22 +27,40 @@ std::size_t packs_of(std::size_t floats) {
     return (floats + Rung::kFloats - 1) / Rung::kFloats;
 }
 
-template <class Kernel>
-constexpr RungRow row(std::string_view name, std::string_view idea, unsigned char empty) {
-    return {name, idea, empty,
+/// The fused call's: a float of each thread.
+constexpr unsigned shared_bytes(unsigned threads) {
+    return threads * static_cast<unsigned>(sizeof(float));
+}
+
+template <class... Kernels>
+constexpr RungRow row(std::string_view name, std::string_view idea, unsigned char empty,
+                      bool fused = false) {
+    return {name,
+            idea,
+            empty,
+            fused,
             [](CUstream stream, LaunchShape shape, const Rung& rung) {
-                launch(stream, shape.blocks, shape.threads, Kernel{rung});
+                (launch(stream, shape.blocks, shape.threads, Kernels{rung},
+                        shared_bytes(shape.threads)),
+                 ...);
             },
-            [](unsigned threads) { return resident_blocks<Kernel>(threads); }};
+            [](unsigned threads) {
+                return std::min({resident_blocks<Kernels>(threads, shared_bytes(threads))...});
+            }};
 }
 
 constexpr std::array<RungRow, kRungs> kRows{
-    RungRow{"1 through the host", "CPUs add up", 0, nullptr, nullptr},
+    RungRow{"1 through the host", "CPUs add up", 0, false, nullptr, nullptr},
     row<WithBarrier>("2 barrier", "GPUs store into each other's memory", 0),
     row<ByPackets>("3 packets", "data carries its own flag: no barrier", 0),
     row<BySentinel>("4 sentinel", "data is its own flag: half the bytes", 0xff),
     row<InTwoShots>("5 two shots", "each element is added up once: the fewest bytes", 0),
     row<ByPush>("6 push", "both shots only store: no barrier, no loads", 0xff),
+    row<BySentinel, AddResidual, Normalize>(
+        "7 three launches", "then a residual is added, and rows are normalized", 0xff, true),
+    row<BySentinel, AddAndNormalize>("8 two launches", "the residual's kernel also normalizes",
+                                     0xff, true),
+    row<InOneKernel>("9 one kernel", "a row is normalized as soon as it has arrived", 0xff, true),
 };
 
 }  // namespace
@@ -60,7 +79,8 @@ Ladder::Ladder(Rank& rank, const RungRow& row, std::size_t most)
           std::size_t{2} * static_cast<unsigned>(rank.size()) * per_sender_ * sizeof(Pack)),
       out_(in_ + packs_of(most) * sizeof(Pack)),
       range_(rank, out_ + packs_of(most) * sizeof(Pack)),
-      most_shape_{kMaxBarrierBlocks, is_emulated() ? 32U : 512U} {
+      residual_(packs_of(most) * sizeof(Pack)),
+      most_shape_{is_emulated() ? 2U : kMaxBarrierBlocks, is_emulated() ? 32U : 512U} {
     refuse_unless(rank.size() <= kMaxBarrierRanks, "the ladder has at most {} ranks, not {}",
                   kMaxBarrierRanks, rank.size());
     if (row.queue == nullptr) {
@@ -86,11 +106,11 @@ Ladder::~Ladder() {
     rank_.tell_if_unwinding();
 }
 
-void Ladder::all_reduce(std::size_t count, const Stream& stream) {
+void Ladder::call(std::size_t count, const Stream& stream) {
     refuse_unless(0 < count && count <= most_, "{} floats: this rung takes 1 to {}", count, most_);
     if (through_host_) {
         stream.synchronize("the input");
-        return (*through_host_)(in(), out(), count);
+        return (*through_host_)(buffers().in, buffers().out, count);
     }
     const LaunchShape shape{
         std::min(most_shape_.blocks,
@@ -103,6 +123,7 @@ void Ladder::all_reduce(std::size_t count, const Stream& stream) {
          rank_.size(),
          range_.pointer<float>(in_),
          range_.pointer<float>(out_),
+         reinterpret_cast<float*>(residual_.address()),
          count,
          {range_.pointer<BarrierMemory>(offsetof(Memory, barrier)), rank_.rank(), rank_.size()},
          &range_.at<Memory>(rank_.rank())->epochs,

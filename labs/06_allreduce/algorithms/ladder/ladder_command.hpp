@@ -8,7 +8,7 @@
 
 namespace symm {
 
-inline constexpr int kLadderRungs = 6;
+inline constexpr int kLadderRungs = 9;
 /// The most bytes of a call: each rank has slots for whole inputs of all ranks.
 inline constexpr std::size_t kMostLadderBytes = std::size_t{4} << 20;
 

@@ -20,6 +20,8 @@
 namespace symm::ladder {
 
 using Pack = simt::Pack16;  ///< Four floats.
+/// Floats of a row of the fused call. The last one may be shorter.
+inline constexpr std::size_t kRowFloats = 2048;
 
 struct Rung {
     static constexpr std::size_t kFloats = kPerPack<float, Pack>;
@@ -29,6 +31,7 @@ struct Rung {
     int ranks;
     SymmetricPointer<float> in;
     SymmetricPointer<float> out;
+    float* residual;  ///< This rank's, of the fused call (fused.hpp).
     std::size_t count;
     BarrierView barrier;
     Epochs* epochs;  ///< This rank's. They number its calls from 1 on.
@@ -45,16 +48,16 @@ struct Rung {
         return slots.of(receiver) + (std::size_t{row} * per_sender + i);
     }
 
-    /// Pack i of a rank's input. Zeros stand after the last element.
-    __host__ __device__ Pack load(int of, std::size_t i) const {
+    /// Pack i of a buffer, with zeros after the last element.
+    __host__ __device__ Pack load(const float* buffer, std::size_t i) const {
         const std::size_t at = i * kFloats;
-        return at < count ? load_elements<Pack>(in.of(of) + at, count - at) : Pack{};
+        return at < count ? load_elements<Pack>(buffer + at, count - at) : Pack{};
     }
-    /// Stores pack i of a rank's output, up to the last element.
-    __host__ __device__ void store(int of, std::size_t i, const Pack& pack) const {
+    /// Stores pack i of a buffer, up to the last element.
+    __host__ __device__ void store(float* buffer, std::size_t i, const Pack& pack) const {
         const std::size_t at = i * kFloats;
         if (at < count) {
-            store_elements(out.of(of) + at, pack, count - at);
+            store_elements(buffer + at, pack, count - at);
         }
     }
 };

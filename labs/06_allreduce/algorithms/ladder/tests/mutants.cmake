@@ -1,7 +1,8 @@
-# The ladder with a fault in each rung (cmake/Mutants.cmake). Rungs share no fault, so one build has
-# all of them. mutants.ladder_mutant_faulty runs the first rung.
+# The ladder with a fault in each rung (cmake/Mutants.cmake). One build has all of them, since no
+# test runs two rungs. mutants.ladder_mutant_faulty runs the first.
 symm_mutants(ladder_mutant LABELS lab06
-  SOURCES algorithms/ladder/ladder.cu algorithms/ladder/tests/ladder_test.cpp
+  SOURCES algorithms/ladder/ladder.cu algorithms/ladder/ladder_check.cpp
+  algorithms/ladder/tests/ladder_test.cpp
   LINK lab05
   ENVIRONMENT SYMM_TIMEOUT=10)
 
@@ -11,7 +12,8 @@ symm_mutant(ladder_mutant faulty */through_the_host "data race|elements are wron
   FILE ${ladder}/1_through_host.hpp
   OLD [[        rank_.bootstrap().barrier("all ranks have read the inputs");]] NEW ""
   # Slots are read before peers have written them.
-  FILE ${ladder}/2_barrier.hpp OLD [[if (!all.arrive_and_wait()) {]] NEW [[if (false) {]]
+  FILE ${ladder}/2_barrier.hpp
+  OLD [[if (!all.arrive_and_wait()) {]] NEW [[block.sync(); if (false) {]]
   # Flags that are the same in each call: an old packet passes for a new one.
   FILE ${ladder}/3_packets.hpp OLD [[        epochs->store(block, epoch);]] NEW ""
   # A slot that is not emptied passes for a new pack, two calls later.
@@ -23,10 +25,11 @@ symm_mutant(ladder_mutant faulty */through_the_host "data race|elements are wron
   FILE ${ladder}/6_push.hpp
   OLD [[take(waiter, slot(rank, p, epoch, sums + j), {simt::Wait::kPacket, rank, p, epoch},
                      sum);]]
-  NEW [[sum = simt::load_relaxed(slot(rank, p, epoch, sums + j));]])
-foreach(rung barrier two_shots)
-  symm_mutant_case(ladder_mutant faulty ${rung} */${rung} "data race")
+  NEW [[sum = simt::load_relaxed(slot(rank, p, epoch, sums + j));]]
+  # A row's squares are overwritten while a slow thread still adds up those of the row before.
+  FILE ${ladder}/fused.hpp
+  OLD [[        block.sync();  // all threads have read]] NEW [[        //]])
+foreach(rung barrier packets sentinel two_shots push)
+  symm_mutant_case(ladder_mutant faulty ${rung} */${rung} "data race|elements are wrong")
 endforeach()
-foreach(rung packets sentinel push)
-  symm_mutant_case(ladder_mutant faulty ${rung} */${rung} "elements are wrong")
-endforeach()
+symm_mutant_case(ladder_mutant faulty two_launches */two_launches "data race|normalized element")
