@@ -16,6 +16,11 @@ target_compile_options(symm_no_errors INTERFACE -Wno-error)  # a mutant may leav
 # mutants.GROUP_NAME runs the cases that match FILTER, and its output must match the regular
 # expression REPORT: the race or the wrong value that the mutant should cause, and no other.
 # ThreadSanitizer stops at its first report, so only that report counts.
+#
+# symm_mutant_case(GROUP NAME CASE FILTER REPORT)
+#
+# Test mutants.GROUP_CASE runs other cases of the mutant NAME: one build for faults that no case
+# reaches together.
 macro(symm_mutants group)
   set(symm_mutants_${group} ${ARGN})
   symm_mutant(${group} sound * "")
@@ -38,18 +43,28 @@ function(symm_mutant group name filter report)
                         GTest::gtest_main CUDA::cudart_static symm_no_errors)
   symm_quick_to_build(${program})
   symm_use_precompiled(${program} symm_precompiled_test)
-  if(NOT files)
-    list(APPEND arg_ENVIRONMENT SYMM_TIMEOUT=60)  # a busy machine must not fail it
-  endif()
-  add_test(NAME mutants.${program} COMMAND ${program} "--gtest_filter=${filter}")
-  set_tests_properties(mutants.${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300 ENVIRONMENT
-    "SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS}:halt_on_error=1;${arg_ENVIRONMENT}")
   if(files)
     target_include_directories(${program} BEFORE PRIVATE "${copies}")
-    set_tests_properties(mutants.${program} PROPERTIES PASS_REGULAR_EXPRESSION "${report}")
-  else()
-    set_tests_properties(mutants.${program} PROPERTIES FAIL_REGULAR_EXPRESSION "ThreadSanitizer")
   endif()
+  symm_mutant_case(${group} ${name} ${name} "${filter}" "${report}")
+endfunction()
+
+function(symm_mutant_case group name case filter report)
+  if(NOT TARGET ${group}_${name})
+    return()
+  endif()
+  cmake_parse_arguments(arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT" ${symm_mutants_${group}})
+  if(name STREQUAL "sound")
+    list(APPEND arg_ENVIRONMENT SYMM_TIMEOUT=60)  # a busy machine must not fail it
+    set(expected FAIL_REGULAR_EXPRESSION "ThreadSanitizer")
+  else()
+    set(expected PASS_REGULAR_EXPRESSION "${report}")
+  endif()
+  set(test mutants.${group}_${case})
+  add_test(NAME ${test} COMMAND ${group}_${name} "--gtest_filter=${filter}")
+  set_tests_properties(${test} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300 ENVIRONMENT
+    "SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS}:halt_on_error=1;${arg_ENVIRONMENT}"
+    ${expected})
 endfunction()
 
 # Writes the copies of files for the mutant `program`, with texts replaced: FILE file OLD text NEW

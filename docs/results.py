@@ -6,7 +6,8 @@ usage: docs/results.py                     renders the pages' tables
        docs/results.py --check             only says what is not up to date, with exit status 1
        docs/results.py add FOLDER FILE...  takes files of `06_allreduce_bench --json` into
                                            docs/results/FOLDER (two_h200), without what no table
-                                           needs, and renders the pages' tables
+                                           needs, and of `06_allreduce --ladder --json`; and
+                                           renders the pages' tables
 
 A file has the rows of the benchmark, or `columns` and `rows` of any other measurement. Its
 `context` has a title, the machine, the date and the command, and may have `nccl`, a `unit` and
@@ -19,7 +20,8 @@ A file has the rows of the benchmark, or `columns` and `rows` of any other measu
     -->
 
 Rows go by their first cell; without the first line, all rows of the first file are shown. Columns
-may get another title."""
+may get another title. With the line `keep: 4` the table keeps its rows and its first four columns,
+and gets the columns of those files that exist."""
 
 import json
 import re
@@ -28,7 +30,7 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 FOLDER = DOCS / "results"
-PAGES = [DOCS / "RESULTS.md"]
+PAGES = [DOCS / "RESULTS.md", DOCS.parent / "labs/06_allreduce/README.md"]
 MACHINES = {"two_h200": "two H200s", "four_h200": "four H200s", "eight_h200": "eight H200s",
             "two_h100": "two H100s", "four_h100": "four H100s"}
 NAMES = {"oneshot": "packets", "twoshot": "two shots", "copy": "copy engine"}
@@ -38,7 +40,7 @@ COLUMNS = [("ours", "out_us", 1), ("bus", "out_busbw", 1), ("NCCL", "out_nccl_us
            ("NCCL symmetric", "out_nccl_symmetric_us", 1), ("speedup", "out_ratio", 2),
            ("in place", "in_us", 1), ("speedup in place", "in_ratio", 2)]
 NEEDED = re.compile("run_type|bytes|label|blocks|(out|in)_(us|busbw|ratio|nccl(_symmetric)?_us)")
-COMMENT = re.compile(r"^<!-- results.py\n((?:\S+: .*\n)+)-->\n(?:\|.*\n)*", re.MULTILINE)
+COMMENT = re.compile(r"^<!-- results.py\n((?:\S+: .*\n)+)-->\n((?:\|.*\n)*)", re.MULTILINE)
 
 
 def size(count: float) -> str:
@@ -113,10 +115,17 @@ def table(titles: list, rows: list) -> str:
             "".join(map(line, rows)))
 
 
-def chosen(lines: str) -> str:
-    """The table of a page's comment."""
-    titles, columns, keys = [], [], []
+def chosen(lines: str, old: str) -> str:
+    """The table of a page's comment, in place of an old one."""
+    titles, columns, keys, kept = [], [], [], []
     for name, words in re.findall("(.*?): (.*)", lines):
+        if name == "keep":
+            titles, _, *kept = [line.strip("| ").split(" | ")[:int(words)]
+                                for line in old.splitlines()]
+            keys = [re.sub(r"\[(.*?)\]\(.*?\)", r"\1", row[0]) for row in kept]  # without a link
+            continue
+        if kept and not (FOLDER / f"{name}.json").exists():
+            continue
         if name == "rows":
             keys = words.split(", ")
             continue
@@ -127,9 +136,11 @@ def chosen(lines: str) -> str:
             own, _, title = word.partition(" = ")
             columns.append(measured.column(own))
             titles.append(title or own)
-    if missing := [key for key in keys if all(key not in column for column in columns)]:
+    if missing := [key for key in keys if columns and all(key not in c for c in columns)]:
         sys.exit(f"no file has these rows: {missing}")
-    return table(titles, [[key, *(column.get(key, "-") for column in columns)] for key in keys])
+    kept = kept or [[key] for key in keys]
+    return table(titles, [[*row, *(column.get(key, "-") for column in columns)]
+                          for key, row in zip(keys, kept, strict=True)])
 
 
 def everything() -> str:
@@ -161,6 +172,11 @@ def add(folder: str, *files: str) -> None:
         context = measured["context"]
         if context["emulated"] != "no":
             sys.exit(f"{file}: these GPUs were emulated, so its times are not performance figures")
+        (FOLDER / folder).mkdir(parents=True, exist_ok=True)
+        if "rows" in measured:
+            measured["context"]["machine"] = MACHINES[folder]
+            (FOLDER / folder / file.name).write_text(json.dumps(measured) + "\n")
+            continue
         kept = [{key: round(value, 3) if isinstance(value, float) else value
                  for key, value in row.items() if NEEDED.fullmatch(key)}
                 for row in measured["benchmarks"]]
@@ -170,13 +186,13 @@ def add(folder: str, *files: str) -> None:
                         **{key: context[key]
                            for key in ("date", "command", "driver", "options", "nccl")}}
         text = ",\n".join(json.dumps(row) for row in kept)
-        (FOLDER / folder).mkdir(parents=True, exist_ok=True)
         (FOLDER / folder / file.name).write_text(
             f'{{"context": {json.dumps(kept_context)},\n"benchmarks": [\n{text}\n]}}\n')
 
 
 def rendered(page: str) -> str:
-    return COMMENT.sub(lambda found: f"<!-- results.py\n{found[1]}-->\n{chosen(found[1])}", page)
+    return COMMENT.sub(lambda found: f"<!-- results.py\n{found[1]}-->\n"
+                       f"{chosen(*found.groups())}", page)
 
 
 def main(*arguments: str) -> int:

@@ -25,8 +25,8 @@ struct SymmetricPointer {
     }
 
     /// A member of the object.
-    template <class Member>
-    __host__ __device__ SymmetricPointer<Member> member(Member T::*which) const {
+    template <class Member, class Object = T>  // T may be a number
+    __host__ __device__ SymmetricPointer<Member> member(Member Object::*which) const {
         return {&(first->*which), stride};
     }
 };

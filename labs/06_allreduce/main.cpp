@@ -13,6 +13,7 @@
 #include "common/sys/environment.hpp"
 #include "common/sys/process.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
+#include "labs/06_allreduce/algorithms/ladder/ladder_command.hpp"
 #include "labs/06_allreduce/algorithms/loaded/loaded.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/memory_budget.hpp"
@@ -162,21 +163,37 @@ int main(int argc, char** argv) {
     bool shows = false;
     auto* show_option =
         app.add_flag("--show", shows, "Draw who sends which elements where, trip by trip");
-    for (const char* other : {"--mode", "--factor", "--count", "--dtype", "--op", "--collective",
-                              "--inplace", "--nodes"}) {
+    bool climbs = false;
+    auto* ladder_option =
+        app.add_flag("--ladder", climbs,
+                     "Run an AllReduce in six versions, and a fused call in three "
+                     "(--bytes 1K:1M, threads)");
+    int rung = 0;
+    add_number_option(app, "--rung", rung, 1, kLadderRungs, "With --ladder: only this version")
+        ->default_str("")
+        ->needs(ladder_option);
+    for (const char* other :
+         {"--mode", "--count", "--dtype", "--op", "--collective", "--inplace", "--nodes"}) {
         show_option->excludes(app.get_option(other));
+        ladder_option->excludes(app.get_option(other));
     }
+    show_option->excludes(app.get_option("--factor"));
+    ladder_option->excludes(app.get_option("--algo"))->excludes(show_option);
     std::string json;
-    add_output_option(app, "--json", json, "With --show: also write it to this file, as JSON")
-        ->needs(show_option);
+    add_output_option(app, "--json", json,
+                      "With --show or --ladder: also write it to this file, as JSON");
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"
         "     06_allreduce --ranks 4 --nodes 2 --bytes 1K:1M\n"
+        "     06_allreduce --ladder --ranks 3\n"
         "SYMM_TIMEOUT is the limit of every wait, in seconds. 06_allreduce_bench compares times "
         "with NCCL's;\n"
         "06_allreduce_tune measures the fastest algorithm for each size.");
     return run_main(app, argc, argv, [&] {
+        if (!json.empty() && !shows && !climbs) {
+            throw UsageError("--json needs --show or --ladder");
+        }
         if (shows) {
             std::vector<std::string> given;
             for (const char* name : {"--ranks", "--bytes", "--algo", "--json"}) {
@@ -190,8 +207,14 @@ int main(int argc, char** argv) {
             throw UsageError("--root {} is none of {} ranks", options.arithmetic.root,
                              options.ranks.ranks);
         }
+        if (climbs && bytes_option->empty()) {
+            bytes = "1K:1M";
+        }
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
+        if (climbs) {
+            return run_ladder(rung, options.ranks.ranks, options.sizes, options.factor, json);
+        }
         if (options.nodes > 1) {
             if (!app.get_option("--mode")->empty() && options.ranks.mode == RankMode::kProcess) {
                 throw UsageError(

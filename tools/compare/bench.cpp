@@ -63,8 +63,9 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
     if (limit) {
         text += fmt::format(
             "# limit: {:.2f} us (a packet's latency) + bytes x {} (n-1)/n at {:.1f} GB/s (copy "
-            "engines, each GPU to the next)\n",
-            limit->packet, row_of(options.comparison.arithmetic.collective).trips(), limit->rate);
+            "engines, each GPU to the next); one trip and a launch: {:.2f} us\n",
+            limit->packet, row_of(options.comparison.arithmetic.collective).trips(), limit->rate,
+            limit->smallest());
     }
     if (!is_emulated() && rank.size() > device_count()) {
         text +=
@@ -125,7 +126,7 @@ private:
 void run(Rank& rank, const BenchOptions& options, std::ostream& json) {
     const ComparisonOptions& how = options.comparison;
     require_memory(rank, how.most_bytes, "-e");
-    const auto limit = measure_limit(rank);
+    const auto limit = measure_limit(rank, how.graph_launches);
     std::optional<Communicator> communicator;
     const CommunicatorOptions with_limit{.limit = Deadline::standard_limit()};
     SetUpTimes ours;

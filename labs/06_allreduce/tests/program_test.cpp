@@ -23,7 +23,8 @@ TEST(Program, ChecksItsResults) {
           "--ranks 3 --collective reducescatter --bytes 1K:64K --dtype half",
           "--ranks 3 --collective allgather --bytes 1K:64K --inplace",
           "--ranks 2 --collective reducescatter --count 777 --inplace --op avg",
-          "--ranks 8 --mode thread --bytes 32K", "--nodes 2 --ranks 4 --mode thread --bytes 1K"}) {
+          "--ranks 8 --mode thread --bytes 32K", "--ladder --ranks 3 --bytes 4:1K --factor 16",
+          "--nodes 2 --ranks 4 --mode thread --bytes 1K"}) {
         cases.push_back({arguments, 0, {"All results are right."}});
     }
     expect_runs("06_allreduce", cases);
@@ -39,7 +40,8 @@ TEST(Program, RefusesBadUsage) {
         "--count 0x10 | --count 1.5 | --count 0 | --count -1 | --count 4611686018427387904 | "
         "--dtype int | --algo ring | --mode fiber | --driver cuda | --bytes 1K --count 3 | "
         "--algo sentinel --dtype int8 | --algo push --dtype int8 | --op mean | --unknown | "
-        "extra | --nodes 2 --mode process | --nodes 0");
+        "extra | --nodes 2 --mode process | --nodes 0 | --rung 3 | --ladder --rung 10 | "
+        "--ladder --bytes 8M | --ladder --mode thread | --json /tmp/x.json");
     const Finished of_two_lines = run_program("06_allreduce --mode 'a\nb'");
     EXPECT_EQ(of_two_lines.exit_code, 2);
     EXPECT_EQ(std::ranges::count(of_two_lines.output, '\n'), 1) << of_two_lines.output;

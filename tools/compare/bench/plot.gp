@@ -5,17 +5,20 @@
 
 jq(filter) = system(sprintf("jq -r '%s' <\"$ROWS\"", filter))
 
-# The columns: bytes, then us per call for each of the four lines.
+# The columns: bytes, then us per call for each of the five lines. The last one is in the latency
+# picture only.
 set print $rows
 print jq('.benchmarks[] | select(.run_type == "iteration") | [.bytes, .out_nccl_us, ' . \
-         '.out_nccl_symmetric_us, .limit_us, .out_us] | map(. // "nan") | @tsv')
+         '.out_nccl_symmetric_us, .limit_us, .out_us, .smallest_us] | map(. // "nan") | @tsv')
 unset print
 lines = jq('any(.benchmarks[]; .limit_us)') eq "true" ? "1 2 3 4" : "1 2 4"
-array line[4] = ["NCCL", "NCCL symmetric", "limit of the links", "ours"]
+has_smallest = jq('any(.benchmarks[]; .smallest_us)') eq "true"
+array line[5] = ["NCCL", "NCCL symmetric", "limit of the links", "ours", "one trip and a launch"]
 set style line 1 linewidth 2 linecolor "#d95f02" pointtype 5 pointsize 0.5
 set style line 2 linewidth 2 linecolor "#1b9e77" pointtype 9 pointsize 0.6
 set style line 3 linewidth 2 linecolor "#808080" pointtype -1 dashtype 2
 set style line 4 linewidth 3 linecolor "#3d7fe0" pointtype 7 pointsize 0.5
+set style line 5 linewidth 1 linecolor "#808080" pointtype -1
 
 ranks = int(jq('.benchmarks[0].ranks'))
 trips = jq('.context.collective') eq "AllReduce" ? 2 : 1
@@ -40,7 +43,7 @@ if (bytes_min < 2 ** 20) {
     set title what . ": latency" textcolor "#767d86"
     set ylabel "us per call" textcolor "#767d86"
     set xrange [bytes_min:2 ** 20]
-    plot for [i in lines] $rows using 1:(column(i + 1)) \
+    plot for [i in lines . (has_smallest ? " 5" : "")] $rows using 1:(column(i + 1)) \
          with linespoints linestyle int(i) title line[int(i)]
 }
 set output ARG1 . "_bandwidth.svg"

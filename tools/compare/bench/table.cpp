@@ -68,6 +68,7 @@ void set_counters(benchmark::State& state, const BenchRow& row) {
     counters["blocks"] = row.out_of_place.plan.shape.blocks;
     if (row.limit) {
         counters["limit_us"] = row.limit->call(row.bytes, row.ranks, row.arithmetic.collective);
+        counters["smallest_us"] = row.limit->smallest();
     }
     set_place(counters, "out_", row, row.out_of_place);
     set_place(counters, "in_", row, row.in_place);
