@@ -38,6 +38,19 @@
             : belong === wanted.length ? sentences.TOO_MANY : sentences.BOTH];
     }
 
+    /** A link to an execution that the answer excludes, or what it has that none shows. */
+    function proof({id, right, explored}, given) {
+        if (!explored || partsOf(given).some(part => !/^\d+$/.test(part))) return [];
+        const parts = partsOf(given), wanted = right.split(" ");
+        const belongs = value => wanted.includes(crc32(`${id} ${value}`));
+        const missing = [...Array(64).keys()].find(n => !parts.includes(`${n}`) && belongs(n));
+        if (missing === undefined)
+            return [`No execution has the answer ${parts.find(part => !belongs(part))}: all were run.`];
+        return ["See ", Object.assign(document.createElement("a"), {
+            href: `tools_explore_litmus.html#player-values=${id}/${missing}`,
+            textContent: `an execution in which the answer is ${missing}`}), "."];
+    }
+
     const line = root.querySelector(".import"), command = line.querySelector("code");
     function offer() {
         // Other pages may use the same storage, and this text is for a shell.
@@ -61,6 +74,7 @@
             verdict.replaceChildren(...says.split("`").map((text, at) => at % 2
                 ? Object.assign(document.createElement("code"), {textContent: text}) : text));
             verdict.classList.toggle("right", isRight);
+            form.querySelector(".proof").replaceChildren(...isRight ? [] : proof(question, given));
             return isRight;
         };
         form.hidden = false;

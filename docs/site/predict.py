@@ -73,10 +73,12 @@ def form(exercise) -> str:
             for wrong in exercise.wrong}
     right = exercise.sealed[0]
     data = {"id": exercise.id, "right": right, "told": {**told, right: encoded(exercise.why)},
+            "explored": f'{{"{exercise.id}", ' in VALUES.read_text(),
             "several": answers.SEVERAL if "commas" in exercise.task else ""}
     return (f'<form hidden data-question="{html.escape(json.dumps(data))}">'
             f'<label>Your answer to {exercise.id} <input autocomplete="off"></label> '
-            '<button>Check</button></form><p class="verdict" role="status"></p>')
+            '<button>Check</button><p class="proof" role="status"></p></form>'
+            '<p class="verdict" role="status"></p>')
 
 
 def question(exercise) -> str:

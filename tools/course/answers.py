@@ -4,9 +4,12 @@ seal with what the program prints. Only answers that are measured on real GPUs h
 
 import re
 import zlib
+from pathlib import Path
 
 from exercises import CourseError, Exercise
 
+EXECUTIONS = Path(__file__).parents[2] / "labs/05_device_prims/explore/values.cpp"
+MOST = 64  # values of an answer are smaller
 NO_NUMBER = "'{part}' is not a whole number: this question asks for one{several}."
 SEVERAL = " or several, with commas between"
 # Of a wrong answer for which the question has no verdict.
@@ -33,6 +36,22 @@ def of_answer(named: set, wanted: set) -> str:
     if len(wanted) == 1:
         return NOT_IT
     return MISSING if named < wanted else TOO_MANY if named > wanted else BOTH
+
+
+def proof(exercise: Exercise, given: str) -> str:
+    """Where to see that an answer about what a load may return is wrong; empty for other
+    questions."""
+    if f'{{"{exercise.id}", ' not in EXECUTIONS.read_text():
+        return ""
+    named, wanted = parts_of(given), exercise.sealed[0].split()
+    missing = [value for value in map(str, range(MOST)) if value not in named and
+               sealed(exercise, value) in wanted]
+    if missing:
+        return (f"In this execution the answer is {missing[0]}: "
+                f"./lab explore {exercise.id}/{missing[0]} --step")
+    extra = next(value for value in named if sealed(exercise, value) not in wanted)
+    return (f"No execution has the answer {extra}: ./lab explore {exercise.id}/{extra} runs all "
+            "of them.")
 
 
 def require_numbers(exercise: Exercise, given: str):

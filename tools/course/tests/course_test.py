@@ -943,6 +943,11 @@ for e in exercises.load():
         self.assertIn("not yet", self.course("check", "03.2", "0", status=1))
         self.assertFalse((self.root / "build").exists())
 
+    def test_a_wrong_answer_about_a_load_leads_to_an_execution(self):
+        for given, execution in (("20", "05.9/30 --step"), ("10,20,30", "05.9/10 runs all")):
+            said = " ".join(self.course("check", "05.9", given, status=1).split())
+            self.assertIn(f"./lab explore {execution}", said)
+
     def test_what_is_next_comes_after_what_was_just_done(self):
         self.assertIn("Next: ./lab start 03.3", self.course("check", "03.2", "1"))
         self.assertIn("Next: ./lab start 03.3", self.course("learn"))
