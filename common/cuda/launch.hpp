@@ -18,6 +18,7 @@
 
 #include "common/cuda/cuda_error.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/launch_order.hpp"
 #include "common/emu/kernels/launch.hpp"
 #include "common/simt/thread_block.hpp"
 
@@ -81,14 +82,6 @@ CUfunction function_of() {
     }
     return function;
 }
-
-/// When a kernel starts in its stream. A dependent one starts as soon as the kernel before it
-/// allows (ThreadBlock::launch_dependents()), so it calls ThreadBlock::wait_for_predecessor()
-/// before its first access. Needs a GPU of compute capability 9.0.
-enum class LaunchOrder {
-    kAfter,  ///< When the work before it has ended.
-    kDependent,
-};
 
 /// More dynamic shared memory has to be asked for, function by function.
 inline constexpr unsigned kSharedBytesUnasked = 48 * 1024;

@@ -44,8 +44,8 @@ public:
     virtual void sync_named(unsigned number, unsigned threads) = 0;
     /// Waits until the work before this launch has ended.
     virtual void wait_for_predecessor() {}
-    /// The launch after this one may start, as far as thread `rank` is concerned.
-    virtual void launch_dependents([[maybe_unused]] unsigned rank) {}
+    /// The launch after this one may start, as far as this block is concerned.
+    virtual void launch_dependents() {}
 
     dim3 group_index{};                 ///< Which block of the grid this is.
     dim3 grid_dim{1, 1, 1};             ///< Blocks in the grid.
@@ -98,14 +98,14 @@ public:
                                              : "memory");),
                            NV_IS_HOST, (host_->wait_for_predecessor();))
     }
-    /// Lets the next kernel of the stream start, if that is a dependent launch, once all threads of
-    /// all blocks have called it or have ended. It orders nothing: what this kernel writes, also
-    /// before the call, the next one sees only after its wait_for_predecessor().
+    /// Lets the next kernel of the stream start, if that is a dependent launch, once a thread of
+    /// each block has called it, or the block has ended. It orders nothing: what this kernel writes,
+    /// also before the call, the next one sees only after its wait_for_predecessor().
     __host__ __device__ void launch_dependents() const {
         NV_DISPATCH_TARGET(NV_PROVIDES_SM_90,
                            (asm volatile("griddepcontrol.launch_dependents;" ::
                                              : "memory");),
-                           NV_IS_HOST, (host_->launch_dependents(rank_);))
+                           NV_IS_HOST, (host_->launch_dependents();))
     }
     /// The block's dynamic shared memory, 16-byte aligned, as large as the launch asked for.
     template <class T>

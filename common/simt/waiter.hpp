@@ -137,6 +137,23 @@ public:
         return false;
     }
 
+    /// The same for a wait that mostly ends within microseconds: polls at first without a look at
+    /// anything else. On two H200s an AllReduce of 1K takes 0.1 us less.
+    template <class Poll>
+    __host__ __device__ bool until_soon(const Waiting& waiting, Poll&& poll) {
+        if constexpr (!kExplored) {
+            constexpr int kPolls = 1024;
+            std::uint64_t seen = 0;
+            for (int i = 0; i < kPolls && !gave_up_; ++i) {
+                if (poll(seen)) {
+                    return true;
+                }
+                NV_IF_TARGET(NV_IS_HOST, (back_off(i);))
+            }
+        }
+        return until(waiting, poll);
+    }
+
     /// Ends the waits of this rank's kernels. The first call fills in the report.
     __host__ __device__ void fail(const Waiting& waiting, std::uint64_t seen) {
         gave_up_ = true;

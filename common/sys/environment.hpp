@@ -45,6 +45,7 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_BLOCKS", Number{0, 1024}, "0"},
     {"SYMM_THREADS", Number{0, 512}, "0"},
     {"SYMM_MAX_BLOCKS", Number{0, 1024}, "0"},
+    {"SYMM_DEPENDENT_LAUNCH", Number{0, 1}, "1"},
     {"SYMM_CHECK", Number{0, 1}, "0"},
     {"SYMM_ALGORITHMS", Text{"a shared object with algorithms of your own"}, ""},
     {"SYMM_TUNING", Text{"a file written by `06_allreduce_tune`"}, ""},

@@ -121,7 +121,7 @@ RmsNormParams params_of(const symm::OwnCollective& own, const RmsNormRows& rows)
 /// they fit.
 template <class Kernel>
 void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Kernel& kernel,
-            unsigned most_blocks, CUstream stream) {
+            unsigned most_blocks, CUstream stream, bool may_overlap = false) {
     const symm::LaunchShape& most = own.most();
     const unsigned packs = packs_of(rows);
     const bool many = Kernel::kMaxThreads > kThreads && packs > kThreads &&
@@ -129,7 +129,8 @@ void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Kerne
     const unsigned threads =
         std::min((packs + 31) / 32 * 32, many ? Kernel::kMaxThreads : most.threads);
     const unsigned blocks = std::min({rows.rows, most.blocks / (many ? 2 : 1), most_blocks});
-    symm::launch(stream, blocks, threads, kernel, Kernel::shared_bytes(rows.hidden));
+    symm::launch(stream, blocks, threads, kernel, Kernel::shared_bytes(rows.hidden),
+                 may_overlap ? own.launch_order(blocks) : symm::LaunchOrder::kAfter);
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) co
     with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
         if (packs * static_cast<unsigned>(own_.ranks() - 1) <= kThreads ||
             rows.rows * parts_of_row > kMostParts) {
-            return launch(own_, rows, RmsNormPacks<T, kMost>{{call}}, rows.rows, stream);
+            return launch(own_, rows, RmsNormPacks<T, kMost>{{call}}, rows.rows, stream, true);
         }
         using Kernel = RmsNormParts<T, kMost>;
         const symm::LaunchShape& most = own_.most();
@@ -165,7 +166,8 @@ void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) co
             std::max(kThreadsOfParts, (lanes / most.blocks + kLanes - 1) / kLanes * kLanes));
         const unsigned blocks = std::min(most.blocks, (lanes + threads - 1) / threads);
         auto* const squares = reinterpret_cast<symm::Packet*>(squares_);
-        symm::launch(stream, blocks, threads, Kernel{{{call}}, squares, kMostParts, parts_of_row});
+        symm::launch(stream, blocks, threads, Kernel{{{call}}, squares, kMostParts, parts_of_row},
+                     0, own_.launch_order(blocks));
     });
 }
 

@@ -83,7 +83,8 @@ void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllW
                                   reinterpret_cast<std::uint32_t*>(parts.received)};
         symm::LaunchShape shape = symm::shape_for(bytes / (packets ? 8 : 16) + 1, own_.most());
         if (packets) {
-            symm::launch_for<kTypes>(stream, shape, kByte, own_.ranks(), call, kPackets);
+            symm::launch_for<kTypes>(stream, shape, kByte, own_.ranks(), call, kPackets,
+                                     own_.launch_order(shape.blocks));
         } else {
             shape.blocks = std::min(shape.blocks, symm::kMaxBarrierBlocks);
             symm::launch_for<kTypes>(

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""rivals.py [--ours FILE] [--most BYTES]: times other libraries' small AllReduces, on all GPUs.
+"""rivals.py [--most BYTES] [--only RIVAL...] [--between]: times small AllReduces of other libraries and ours, on all
+GPUs. Ours is that of the Python package symm.
 
 The rivals: NCCL as PyTorch calls it; PyTorch's symmetric memory (one and two shots); and, through
 flashinfer-python, which compiles them first, the kernels of vLLM and of TensorRT-LLM (one and two
-shots). None uses NVLink multicast. bfloat16, sum. A time is one call's on the slowest rank, in us,
-with 20 calls in a CUDA graph: the median of 9 turns. Results are checked first. FILE is the JSON of
-`06_allreduce_bench -d bfloat16 -G 1 --json FILE` on the same machine: it adds columns for our time
-and for the best of theirs divided by ours. A rival that fails is skipped; stderr has the reason.
-"""
+shots), the latter also as dependent launches ("dep.", launch_with_pdl). None uses NVLink multicast.
+A time is one call's on the slowest rank, in us, with 20 calls in a CUDA graph: the median of 9
+turns, in which the calls of a rival and ours alternate. Results are checked first. The ratio is
+the best of theirs divided by ours beside it. A rival that fails is skipped; stderr has the reason.
+With --between a matrix is multiplied after each call, and its own time subtracted."""
 
 import argparse
+import collections
 import json
 import os
 import signal
@@ -25,7 +27,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing
 
-CALLS, TURNS = 20, 9
+CALLS, TURNS, OURS = 20, 9, "ours"
 
 
 class Torch:
@@ -72,19 +74,31 @@ class TensorRt:
             comm_backend=TorchDistBackend())
         self.memory = torch.empty(most, dtype=torch.bfloat16, device="cuda")
 
-    def call(self, x, out, oneshot):
+    def call(self, x, out, oneshot, dependent):
         width = min(x.numel(), 4096)
         self.comm.allreduce_fusion(
             x.view(-1, width), self.workspace, self.comm.AllReduceFusionPattern.kAllReduce,
-            output=out.view(-1, width), use_oneshot=oneshot)
+            output=out.view(-1, width), use_oneshot=oneshot, launch_with_pdl=dependent)
 
     def candidates(self):
-        for name, oneshot in [("TRT-LLM 1", True), ("TRT-LLM 2", False)]:
-            def make(count, oneshot=oneshot):
-                def call(x, out):
-                    self.call(x, out, oneshot)
-                return self.memory[:count], call, call
-            yield name, make
+        for shots, oneshot in ((1, True), (2, False)):
+            for name, dependent in ((f"TRT-LLM {shots}", False), (f"TRT-LLM {shots} dep.", True)):
+                def make(count, oneshot=oneshot, dependent=dependent):
+                    def call(x, out):
+                        self.call(x, out, oneshot, dependent)
+                    return self.memory[:count], call, call
+                yield name, make
+
+
+class Ours:
+    def __init__(self, most, group):
+        import symm
+        self.communicator = symm.Communicator.from_torch(group)
+        self.memory = self.communicator.empty((most,), torch.bfloat16)
+
+    def candidates(self):
+        yield OURS, lambda count: (self.memory[:count], self.communicator.all_reduce,
+                                   self.communicator.all_reduce)
 
 
 class Vllm:
@@ -121,16 +135,23 @@ def check(x, out, call):
     x.zero_()
 
 
-def captured(x, out, call):
+def captured(call):
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        call(x, out)
+        call()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(CALLS):
-            call(x, out)
+            call()
     return graph
+
+
+def multiplication():
+    """As of a decoding step: 16 rows of 4096."""
+    a, b = (torch.randn(rows, 4096, device="cuda", dtype=torch.bfloat16) for rows in (16, 4096))
+    out = torch.empty_like(a)
+    return lambda: torch.mm(a, b, out=out)
 
 
 def slowest(value):
@@ -165,14 +186,6 @@ def together(action, name):
     return None
 
 
-def our_times(path):
-    if not path:
-        return {}
-    with open(path) as file:
-        rows = json.load(file)["benchmarks"]
-    return {int(row["bytes"]): row["out_us"] for row in rows if "out_us" in row}
-
-
 def sizes(args):
     size = 1024
     while size <= args.most:
@@ -186,21 +199,36 @@ def measure(rank, ranks, args):
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", rank=rank, world_size=ranks,
                             device_id=torch.device("cuda", rank))
-    kind = KINDS[args.rival]
-    rival = together(lambda: kind(args.most // 2, dist.group.WORLD), args.rival)
-    for name, make in rival.candidates() if rival else ():
-        for size in sizes(args):
-            def prepare(make=make, size=size):
+    between = multiplication() if args.between else None
+    made = [together(lambda kind=kind: kind(args.most // 2, dist.group.WORLD), kind.__name__)
+            for kind in (KINDS[args.rival], Ours)]
+    candidates = [pair for kind in made if kind for pair in kind.candidates()]
+    for size in sizes(args):
+        graphs, kept = {}, []
+        for name, make in candidates:
+            def prepare(make=make):
                 x, checked, call = make(size // 2)
                 out = torch.empty_like(x)
                 check(x, out, checked)
-                return captured(x, out, call), x, out
-            made = together(prepare, f"{name} at {size}")
-            if made is None:
-                continue
-            time = statistics.median(turn(made[0]) for _ in range(TURNS))
+                kept.append((x, out))
+
+                def step():
+                    call(x, out)
+                    if between:
+                        between()
+                return captured(step)
+            graphs[name] = together(prepare, f"{name} at {size}")
+        graphs = {name: graph for name, graph in graphs.items() if graph}
+        if between:
+            graphs[""] = captured(between)
+        times = collections.defaultdict(list)
+        for _ in range(TURNS):
+            for name, graph in graphs.items():
+                times[name].append(turn(graph))
+        alone = statistics.median(times.pop("", [0]))
+        for name, found in times.items():
             if rank == 0:
-                print(json.dumps([name, size, time]), flush=True)
+                print(json.dumps([name, size, statistics.median(found) - alone]), flush=True)
     dist.barrier()
     os._exit(0)  # do not wait for destructors of the rival's memory
 
@@ -210,9 +238,10 @@ KINDS = {"NCCL": Nccl, "PyTorch": Torch, "vLLM": Vllm, "TensorRT-LLM": TensorRt}
 
 def measured(rival, args):
     """The times of one rival, in its own processes: its failure harms no other."""
-    command = [sys.executable, __file__, "--rival", rival, "--most", str(args.most)]
+    command = [sys.executable, __file__, "--rival", rival, "--most", str(args.most),
+               *["--fast"] * args.fast, *["--between"] * args.between]
     try:
-        run = subprocess.run(command + ["--fast"] * args.fast, stdout=subprocess.PIPE,
+        run = subprocess.run(command, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, timeout=args.seconds)
         output, errors, status = run.stdout, run.stderr, run.returncode
     except subprocess.TimeoutExpired as late:
@@ -227,7 +256,8 @@ def measured(rival, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ours", metavar="FILE")
+    parser.add_argument("--between", action="store_true")
+    parser.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--most", metavar="BYTES", type=int, default=8 << 20)
     parser.add_argument("--fast", action="store_true", help="every other size")
     parser.add_argument("--seconds", type=int, default=300, help="the limit for each rival")
@@ -240,21 +270,25 @@ def main():
     if args.rival:
         torch.multiprocessing.spawn(measure, (ranks, args), nprocs=ranks)
         return
-    ours = our_times(args.ours)
-    times = {}
-    for rival in KINDS:
+    times, beside = {}, {}
+    for rival in args.only:
+        found = collections.defaultdict(dict)
         for name, size, time in measured(rival, args):
-            times.setdefault(name, {})[size] = time
+            found[name][size] = time
+        ours = found.pop(OURS, {})
+        times |= found
+        beside |= {name: ours for name in found}
     print(f"# {ranks} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, NCCL "
           f"{'.'.join(map(str, torch.cuda.nccl.version()))}, bfloat16, sum, us")
-    print(f"{'bytes':>9}" + "".join(f"{name:>11}" for name in times) + f"{'ours':>9}{'ratio':>7}")
+    print(f"{'bytes':>9}" + "".join(f"{name:>15}" for name in times) + f"{'ours':>9}{'ratio':>7}")
     for size in sizes(args):
-        of_size = [found.get(size) for found in times.values()]
-        line = f"{size:>9}" + "".join(f"{'-':>11}" if time is None else f"{time:>11.2f}"
-                                      for time in of_size)
-        known = [time for time in of_size if time is not None]
-        if size in ours and known:
-            line += f"{ours[size]:>9.2f}{min(known) / ours[size]:>7.2f}"
+        line = f"{size:>9}" + "".join(f"{found[size]:>15.2f}" if size in found else f"{'-':>15}"
+                                      for found in times.values())
+        pairs = [(times[name][size], beside[name][size]) for name in times
+                 if size in times[name] and size in beside[name]]
+        if pairs:
+            best, ours = min(pairs)
+            line += f"{ours:>9.2f}{best / ours:>7.2f}"
         print(line)
 
 

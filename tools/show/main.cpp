@@ -112,6 +112,7 @@ void run(Rank& rank, const Options& options) {
          {{}, in.local(), out.local(), count}},
         stream.get(),
         row.cost.shape(count / kPerPack<float, simt::Pack16>, {1, 256}),
+        LaunchOrder::kAfter,
         count,
         true,
         {}};

@@ -41,16 +41,17 @@ std::atomic<int> resident{0};
 // How far a launch is. Its dependent looks at it, also after its end. Polled, and relaxed but for
 // `ended`: for ThreadSanitizer a start orders nothing, as on a GPU.
 struct Progress {
-    explicit Progress(unsigned all) : threads(all) {}
-    void wait(const std::atomic<unsigned>& count, std::memory_order order) const {
-        for (int round = 0; count.load(order) < threads; ++round) {
+    Progress(unsigned of_blocks, unsigned of_threads) : blocks(of_blocks), threads(of_threads) {}
+    static void wait(const std::atomic<unsigned>& count, unsigned all, std::memory_order order) {
+        for (int round = 0; count.load(order) < all; ++round) {
             simt::back_off(round);
         }
     }
 
+    const unsigned blocks;
     const unsigned threads;
-    std::atomic<unsigned> triggered{0};  ///< Threads that have let dependents start, or ended.
-    std::atomic<unsigned> ended{0};
+    std::atomic<unsigned> triggered{0};  ///< Blocks that have let dependents start, or ended.
+    std::atomic<unsigned> ended{0};      ///< Threads.
 };
 
 // A block, whose threads are fibers of one thread of the operating system.
@@ -61,7 +62,6 @@ struct Block final : simt::HostBlock {
         grid_dim = launch.grid;
         size = launch.block.x;
         shared = memory.data();
-        has_triggered.resize(size);
         values.resize(size);
         exchange = values.data();
         for (unsigned first = 0; first < size; first += simt::kWarpSize) {
@@ -81,7 +81,7 @@ struct Block final : simt::HostBlock {
         barrier.arrive_and_wait();
     }
     void wait_for_predecessor() override;
-    void launch_dependents(unsigned rank) override;
+    void launch_dependents() override;
     void abandon() {
         whole.abandon();
         for (BlockBarrier& barrier : warps) {
@@ -101,7 +101,7 @@ struct Block final : simt::HostBlock {
     BlockBarrier whole;
     std::deque<BlockBarrier> warps;
     std::array<BlockBarrier, simt::kNamedBarriers> named;
-    std::vector<char> has_triggered;    ///< For each thread.
+    bool has_triggered = false;
     std::vector<std::uint64_t> values;  ///< For `exchange`.
     /// Not zeroed on a GPU. Here it begins as 0xff: a sum that needs zeros comes out wrong.
     std::vector<unsigned char> memory;
@@ -116,7 +116,8 @@ public:
         : context_(context),
           launch_(std::move(launch)),
           before_(std::move(before)),
-          progress_(std::make_shared<Progress>(launch_->grid.x * launch_->block.x)),
+          progress_(
+              std::make_shared<Progress>(launch_->grid.x, launch_->grid.x * launch_->block.x)),
           scope_(device().kernels),
           view_(context.device) {
         for (unsigned block = 0; block < launch_->grid.x; ++block) {
@@ -126,6 +127,7 @@ public:
         for (Block& block : blocks_) {
             if (const int error = block.start(); error != 0) {
                 fail_to_start("pthread_create", error);
+                block.launch_dependents();
                 block_ended(block.size);
             }
         }
@@ -133,14 +135,14 @@ public:
     ~Running() override { finish(); }
 
     void wait_until_triggered() override {
-        progress_->wait(progress_->triggered, std::memory_order_relaxed);
+        Progress::wait(progress_->triggered, progress_->blocks, std::memory_order_relaxed);
     }
     void finish() override;
 
     const std::shared_ptr<Progress>& progress() const { return progress_; }
     void wait_for_predecessor() const {
         if (before_ != nullptr) {
-            before_->wait(before_->ended, std::memory_order_acquire);
+            Progress::wait(before_->ended, before_->threads, std::memory_order_acquire);
         }
     }
     void triggered() { progress_->triggered.fetch_add(1, std::memory_order_relaxed); }
@@ -163,7 +165,6 @@ public:
 
     // `unstarted` of its threads never ran.
     void block_ended(unsigned unstarted) {
-        progress_->triggered.fetch_add(unstarted, std::memory_order_relaxed);
         progress_->ended.fetch_add(unstarted, std::memory_order_release);
         const std::lock_guard lock(mutex_);
         --left_;
@@ -193,9 +194,8 @@ void Block::wait_for_predecessor() {
     running.wait_for_predecessor();
 }
 
-void Block::launch_dependents(unsigned rank) {
-    if (has_triggered[rank] == 0) {
-        has_triggered[rank] = 1;
+void Block::launch_dependents() {
+    if (!std::exchange(has_triggered, true)) {
         running.triggered();
     }
 }
@@ -224,9 +224,11 @@ void Block::run() {
     };
     if (!run_in_turns(size, body, this)) {
         running.fail_to_start("mmap", ENOMEM);
+        launch_dependents();
         running.block_ended(size);
         return;
     }
+    launch_dependents();
     running.block_ended(0);  // the last use of the block
 }
 
@@ -248,7 +250,6 @@ void Block::run_thread(unsigned rank) {
     }
     whole.leave();
     warps[rank / simt::kWarpSize].leave();
-    launch_dependents(rank);
     running.thread_ended();
 }
 

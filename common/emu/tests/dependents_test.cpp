@@ -101,19 +101,20 @@ TEST_F(Dependents, OverlapAKernelThatLetsThem) {
     EXPECT_EQ(seen, 42u);
 }
 
-// A thread that has neither called launch_dependents() nor ended holds back the next kernel.
-TEST_F(Dependents, StartWhenEachThreadHasLetThemOrEnded) {
+// A block of which no thread has called launch_dependents() holds back the next kernel until it has
+// ended. In another one, one thread is enough.
+TEST_F(Dependents, StartWhenEachBlockHasLetThemOrEnded) {
     std::atomic<bool> second_runs{false};
     bool too_early = false;
     hold();
     ASSERT_OK(start(2, 4, [&](const simt::ThreadBlock& block) {
-        if (block.thread_rank() == 1) {
+        if (block.group_index() == 1) {
+            too_early = too_early || comes(second_runs);
             return;
         }
-        if (block.grid_rank() == 7) {
-            too_early = comes(second_runs);
+        if (block.thread_rank() == 2) {
+            block.launch_dependents();
         }
-        block.launch_dependents();
         wait_for(second_runs);
     }));
     ASSERT_OK(start(1, 1, [&](const simt::ThreadBlock&) { second_runs = true; }));

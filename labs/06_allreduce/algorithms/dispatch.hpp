@@ -71,11 +71,11 @@ auto kernel_by(const Make& make, const Call& call) {
 /// `[]<class T, int kMost>(const Call& call) { return OneShot<T, kMost>{call}; }`.
 template <Types kTypes = Types::kAll, class Call, class Make>
 void launch_for(CUstream stream, LaunchShape shape, DataType type, int ranks, const Call& call,
-                const Make& make) {
+                const Make& make, LaunchOrder order = LaunchOrder::kAfter) {
     with_type_and_ranks<kTypes>(type, ranks, [&]<class T, int kMost>() {
         const auto kernel = kernel_by<T, kMost>(make, call);
         launch(stream, shape.blocks, shape.threads, kernel,
-               simt::shared_bytes_of<std::remove_const_t<decltype(kernel)>>());
+               simt::shared_bytes_of<std::remove_const_t<decltype(kernel)>>(), order);
     });
 }
 

@@ -3,6 +3,7 @@
 /// What the communicator needs of an algorithm's kernels: defined beside the launches in the
 /// algorithm's folder, and listed in algorithm.cpp.
 
+#include "common/cuda/launch_order.hpp"
 #include "labs/06_allreduce/algorithms/algorithm.hpp"
 #include "labs/06_allreduce/algorithms/call.hpp"
 #include "labs/06_allreduce/algorithms/workspace.hpp"
@@ -13,6 +14,7 @@ namespace symm {
 struct QueuedCall : KernelParams {
     CUstream stream;
     LaunchShape shape;
+    LaunchOrder order;    ///< Of kernels that wait for the one before them (mailbox.hpp).
     std::size_t at_once;  ///< The most elements of one launch.
     bool in_windows;      ///< Peers can reach the buffers that they use.
     /// This rank's buffers, at the addresses at which each rank has them mapped, or if they lie in

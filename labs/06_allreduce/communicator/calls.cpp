@@ -149,6 +149,7 @@ QueuedCall Communicator::queued(const Call& call, const Checked& checked, CUstre
                        moved},
                       stream,
                       plan.shape,
+                      launch_order(plan.shape.blocks),
                       plan.piece * size_of(call.type) / size_of(moved.type),
                       in_windows,
                       {}};

@@ -53,18 +53,21 @@ TuningTable common_table(Rank& rank) {
 struct Settings {
     TunerOverrides overrides;
     unsigned max_blocks;
+    int dependent_launch;
     int check;
 
     static Settings read() {
         return {TunerOverrides::from_environment(),
                 static_cast<unsigned>(env::number("SYMM_MAX_BLOCKS")),
+                static_cast<int>(env::number("SYMM_DEPENDENT_LAUNCH")),
                 static_cast<int>(env::number("SYMM_CHECK"))};
     }
     std::string text() const {
         return fmt::format(
             "SYMM_ALGO={} SYMM_BLOCKS={} SYMM_THREADS={} SYMM_MAX_BLOCKS={} "
-            "SYMM_CHECK={}",
-            name_of(overrides.algorithm), overrides.blocks, overrides.threads, max_blocks, check);
+            "SYMM_DEPENDENT_LAUNCH={} SYMM_CHECK={}",
+            name_of(overrides.algorithm), overrides.blocks, overrides.threads, max_blocks,
+            dependent_launch, check);
     }
 };
 
@@ -101,6 +104,12 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     const unsigned blocks = options.max_blocks != 0 ? options.max_blocks : settings.max_blocks;
     is_limited_ = blocks != 0;
     tuner_.most = agree_on_shapes(rank, blocks, share_);
+    may_overlap_ = settings.dependent_launch == 1 && rank.most_on_a_device() == 1 &&
+                   rank.bootstrap().together("compute capability", [&] {
+                       return is_emulated() ||
+                              device_attribute(rank.device(),
+                                               CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
+                   });
     workspace_->throw_if_failed = [this] {
         rank_.bootstrap().throw_async_error("the next piece");
         timeout_.throw_if_gave_up();
@@ -132,6 +141,12 @@ std::size_t Communicator::most_state_bytes(int ranks) {
 LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const {
     require_known(type);
     return tuner_.plan({{type}, 0, 0, count}, true, Algorithm::kTwoShot).shape;
+}
+
+LaunchOrder Communicator::launch_order(unsigned blocks) const {
+    const bool fit = is_emulated() || tuner_.most.alone ||
+                     2 * blocks <= tuner_.most.any.blocks;  // residency.hpp
+    return may_overlap_ && fit ? LaunchOrder::kDependent : LaunchOrder::kAfter;
 }
 
 void Communicator::prepare(const AlgorithmRow& row) {

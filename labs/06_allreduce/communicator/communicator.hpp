@@ -16,6 +16,7 @@
 #include "common/cuda/event.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/launch_order.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/ranks/call_count.hpp"
 #include "common/ranks/peer_watch.hpp"
@@ -187,6 +188,9 @@ public:
 
     /// Whether each rank has a device of its own, which the copy engine's calls need.
     bool has_own_devices() const { return tuner_.most.own_devices; }
+    /// Whether a kernel of so many blocks that waits for its predecessor may start before that has
+    /// ended (mailbox.hpp). Both are then resident, so they have to fit this communicator's share.
+    LaunchOrder launch_order(unsigned blocks) const;
     /// The launch that twoshot takes for `count` elements.
     LaunchShape two_shot_shape(DataType type, std::size_t count) const;
 
@@ -270,6 +274,7 @@ private:
     std::thread::id last_thread_;          ///< It made that call.
     bool check_ = false;                   ///< SYMM_CHECK of rank 0.
     bool is_limited_ = false;              ///< To some blocks of the device.
+    bool may_overlap_ = false;             ///< Kernels may be dependent launches.
     CallCount calls_;
     std::array<bool, kAlgorithms + kMostLoaded + 1> prepared_{};
     std::unique_ptr<PeerWatch> watch_;

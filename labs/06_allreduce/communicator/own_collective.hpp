@@ -52,6 +52,10 @@ public:
     /// kMaxBarrierBlocks blocks.
     const LaunchShape& most() const { return most_; }
 
+    /// For launch(), if the kernel begins with ThreadBlock::wait_for_predecessor(), as a
+    /// MailboxSession does.
+    LaunchOrder launch_order(unsigned blocks) const { return communicator_.launch_order(blocks); }
+
     /// Parameters of a launch. `call.in`, `call.out` and the rest are for the kernel alone. Sums
     /// (`reduction`) are in the order of the ranks.
     MailboxParams call(const Call& call) const;

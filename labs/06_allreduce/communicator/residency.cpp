@@ -85,11 +85,11 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
     }
     // A process's streams share a few hardware queues. With copies of several ranks on one device,
     // a kernel could block the queue of the work that it waits for.
-    MostShapes shapes{most, most, is_emulated() || rank.most_on_a_device() == 1};
+    MostShapes shapes{most, most, is_emulated() || rank.most_on_a_device() == 1, false};
     // More blocks fit of small kernels than of the largest one. But they spread
     // over all multiprocessors, so a communicator that launches them has the device to itself.
-    const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
-    if (alone) {
+    shapes.alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
+    if (shapes.alone) {
         shapes.small.blocks = std::min(kMaxBlocks, resident.small);
     }
     // In two shots, block b of each rank waits for block b of every other. So all ranks launch as
@@ -105,7 +105,10 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
                             "one per rank of this process: use fewer ranks, or --mode process",
                             rank.device(), resident.any, most.threads));
         }
-        share.emplace(rank.device(), alone ? resident.any : shapes.any.blocks, resident.any);
+        // Emulated GPUs have room for a kernel and its dependent, which a real one's share may not.
+        const unsigned launches = is_emulated() ? 2 : 1;
+        share.emplace(rank.device(), shapes.alone ? resident.any : launches * shapes.any.blocks,
+                      resident.any);
     });
     return shapes;
 }

@@ -6,6 +6,7 @@
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/algorithms/push/push.hpp"
 #include "labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/one_pack.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
 #include "tools/explore/explore_main.hpp"
@@ -92,6 +93,7 @@ int main(int argc, char** argv) {
     using Word = std::uint32_t;
     const auto one_shot = scenes_of(through_mailbox<OneShot, Word>);
     const auto sentinel = scenes_of(through_mailbox<Sentinel, float>);
+    const auto one_pack = scenes_of(through_mailbox<SentinelOfOnePack, float>);
     const auto push = scenes_of(through_mailbox<Push, float>);
     const auto reduce_scatter =
         scenes_of(through_mailbox<ReduceScatterPackets, Word, Collective::kReduceScatter>);
@@ -128,6 +130,13 @@ int main(int argc, char** argv) {
             {"sentinel/2x1x2/grids", sentinel({{2, 1, 2, true}, {8, 8, 8, 4}})},
             {"sentinel/3x1", sentinel({{3}, {4, 4, 4}})},
             {"sentinel/3x1/mixed", sentinel({{3}, {4, 8, 4, 1, 8}})},
+            {"one_pack/2x1", one_pack({{2}, {4, 4, 4}})},
+            {"one_pack/2x2", one_pack({{2, 2}, {8, 4, 8}})},
+            {"one_pack/2x1/wrap", one_pack({{2}, {4, 4, 4, 4}, {0xfffffffd}})},
+            {"one_pack/2x1/in_place", one_pack({{2}, {4, 4, 4}, {.in_place = true}})},
+            {"one_pack/2x1/ones", one_pack({{2}, {4, 4, 4}, {.all_ones = true}})},
+            {"one_pack/2x1x2", one_pack({{2, 1, 2}, {8, 8, 4}})},
+            {"one_pack/3x1", one_pack({{3}, {4, 4, 4}})},
             {"push/2x1", push({{2}, {8, 8, 8}})},
             {"push/2x1/odd", push({{2}, {9, 12, 12}})},
             {"push/2x1/empty", push({{2}, {4, 4, 4}})},

@@ -53,6 +53,9 @@ symm_explored_mutant(06 one_shot_after_giving_up one_shot/2x1 "has given up, and
 symm_explored_mutant(06 sentinel_after_giving_up sentinel/2x1 "has given up, and stores"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
+symm_explored_mutant(06 one_pack_after_giving_up one_pack/2x1 "has given up, and stores"
+  FILE labs/06_allreduce/algorithms/sentinel/one_pack.hpp
+  OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 push_after_giving_up push/2x1 "has given up, and stores"
   FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[if (!mailbox.gave_up()) {]] NEW [[{]])
@@ -75,6 +78,12 @@ symm_explored_mutant(06 sentinel_one_bank sentinel/2x1 "instead of|no thread can
 symm_explored_mutant(06 sentinel_not_cleared sentinel/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
   OLD [[mailbox.clear(p, i);]] NEW "")
+symm_explored_mutant(06 one_pack_not_cleared one_pack/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/sentinel/one_pack.hpp
+  OLD [[mailbox.clear(p, i);]] NEW "")
+symm_explored_mutant(06 one_pack_one_half one_pack/2x1 "nan instead of"
+  FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
+  OLD [[ && pack.half[1] != kSentinel]] NEW "")
 symm_explored_mutant(06 push_not_cleared push/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[mailbox.clear(peer(step), j, kScatter);]] NEW "")

@@ -20,6 +20,7 @@ struct MostShapes {
     LaunchShape any;    ///< The most blocks and threads of a launch, of any algorithm.
     LaunchShape small;  ///< Of small kernels (AlgorithmRow).
     bool own_devices;   ///< Each rank has a device of its own.
+    bool alone;         ///< This rank has its device to itself: a communicator holds all of it.
 
     const LaunchShape& of(const AlgorithmRow& row) const {
         return row.cost.small_kernels ? small : any;

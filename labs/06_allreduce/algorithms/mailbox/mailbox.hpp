@@ -2,12 +2,16 @@
 /// \file
 /// Mailboxes: memory to which a rank sends before it knows anything of the receiver. In epoch e:
 ///
-/// 1. A rank stores data into its slots in the mailboxes of its peers. Bank e % 2 is free
+/// 1. Its threads wait until the kernel before this one has ended: what follows reads what that has
+///    written, and may overwrite what it reads. Only a dependent launch (LaunchOrder) starts before.
+/// 2. A rank stores data into its slots in the mailboxes of its peers. Bank e % 2 is free
 ///    (README.md).
-/// 2. It polls its own slots until its peers' data has arrived, which the data shows by itself: in
+/// 3. The next kernel may start, and does step 1: it touches nothing before this one has ended. So
+///    this may stand anywhere; here it costs the sends no time.
+/// 4. It polls its own slots until its peers' data has arrived, which the data shows by itself: in
 ///    packets.hpp by flags that are e, in sentinel_packs.hpp by being anything but the sentinel.
-/// 3. It makes slots ready for later: packs clear each slot that they have read, packets one other.
-/// 4. Its threads count the launch, after a sync, for the rank's next kernel.
+/// 5. It makes slots ready for later: packs clear each slot that they have read, packets one other.
+/// 6. Its threads count the launch, after a sync, for the rank's next kernel.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
 
@@ -27,7 +31,7 @@ inline constexpr unsigned kMaxBlocks = 264;  ///< A launch has no more.
 /// The launches of an algorithm that a rank has made: in its device memory, zeroed before the
 /// first. One counter per block, all equal between kernels. Block b reads counter b only, so that
 /// no block can see another's update too early.
-struct Epochs {
+struct alignas(simt::Pack16) Epochs {
     std::uint32_t of_block[kMaxBlocks];
 
     /// The number of this launch. Never 0, the value in zeroed memory. After 2^32 - 1, which is
@@ -41,6 +45,13 @@ struct Epochs {
     /// and those of blocks that this launch does not have.
     __host__ __device__ void store(const simt::ThreadBlock& block, std::uint32_t epoch) {
         block.sync();
+        if (block.dim_blocks() == 1) {  // 0.04 us less in the smallest calls, on an H200
+            const std::uint64_t two = epoch | std::uint64_t{epoch} << 32;
+            for (unsigned i = block.thread_rank(); i < kMaxBlocks / 4; i += block.size()) {
+                reinterpret_cast<simt::Pack16*>(of_block)[i] = {{two, two}};
+            }
+            return;
+        }
         for (unsigned b = block.group_index() + block.thread_rank() * block.dim_blocks();
              b < kMaxBlocks; b += block.size() * block.dim_blocks()) {
             of_block[b] = epoch;
@@ -72,8 +83,9 @@ class MailboxSession {
 public:
     using Data = typename Format::Data;  ///< What a slot carries.
 
+    /// Waits for the kernel before this one: call it before anything is read.
     __host__ __device__ MailboxSession(const simt::ThreadBlock& block, const MailboxParams& call)
-        : call_(call), epoch_(call.epochs->next(block)), waiter_(call.timeout) {}
+        : block_(block), call_(call), epoch_(next_epoch()), waiter_(call.timeout) {}
 
     /// Whether a wait has given up, in this call or an earlier one. Then the rank sends nothing.
     __host__ __device__ bool gave_up() const { return waiter_.gave_up(); }
@@ -83,9 +95,14 @@ public:
                                   unsigned region = 0) const;
 
     /// Polls slot i of all ranks p whose bit is set in `from` until they have arrived in `data[p]`;
-    /// leaves the other entries alone. Returns false if the wait gave up.
+    /// leaves the other entries alone. Returns false if the wait gave up. Lets the next kernel
+    /// start.
     __host__ __device__ bool receive(unsigned from, std::size_t i, Data (&data)[kMost],
                                      unsigned region = 0);
+
+    /// The same for all peers, with the least latency: each poll loads all slots anew. For formats
+    /// without flags.
+    __host__ __device__ bool receive_all(std::size_t i, Data (&data)[kMost]);
 
     /// Makes a slot that has been received ready for epoch e + 2, in a format that needs it.
     __host__ __device__ void clear(int from, std::size_t i, unsigned region = 0) const;
@@ -98,6 +115,10 @@ public:
 private:
     using Loaded = typename Format::Loaded;
 
+    __host__ __device__ std::uint32_t next_epoch() const {
+        block_.wait_for_predecessor();
+        return call_.epochs->next(block_);
+    }
     /// Where receive() puts what it loads. Without flags that is the data already: with another
     /// array, a kernel for 8 ranks took 128 registers instead of 96.
     __host__ __device__ static auto& loaded_in(Data (&data)[kMost], Loaded (&fresh)[kMost]) {
@@ -113,6 +134,7 @@ private:
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::size_t used) const;
 
+    const simt::ThreadBlock& block_;
     const MailboxParams& call_;
     std::uint32_t epoch_;
     simt::Waiter waiter_;
@@ -139,6 +161,7 @@ __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::send(
 template <class Format, int kMost, unsigned kRegions>
 __host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive(
     unsigned from, std::size_t i, Data (&data)[kMost], unsigned region) {
+    block_.launch_dependents();
     simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
     return from == 0 || waiter_.until(waiting, [&]([[maybe_unused]] std::uint64_t& seen) {
         Loaded fresh[kMost] = {};
@@ -167,6 +190,32 @@ __host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive
             }
         }
         return from == 0;
+    });
+}
+
+template <class Format, int kMost, unsigned kRegions>
+__host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive_all(
+    std::size_t i, Data (&data)[kMost]) {
+    static_assert(!Format::kHasFlags);
+    block_.launch_dependents();
+    simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
+    return waiter_.until_soon(waiting, [&](std::uint64_t&) {
+        const auto is_peer = [&](int p) { return p != call_.rank && p < call_.ranks; };
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if (is_peer(p)) {
+                data[p] = Format::load(slot(call_.rank, p, i, 0));
+            }
+        }
+        bool arrived = true;
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if (is_peer(p) && !Format::has_arrived(data[p], epoch_)) {
+                waiting.peer = p;
+                arrived = false;
+            }
+        }
+        return arrived;
     });
 }
 

@@ -1,4 +1,5 @@
 #include "labs/06_allreduce/algorithms/mailbox/mailbox_launch.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/one_pack.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 
 namespace symm {
@@ -8,6 +9,10 @@ constexpr auto kKernel = []<class T, int kMost>(const MailboxParams& call) {
     return Sentinel<T, kMost>{call};
 };
 
+constexpr auto kOfOnePack = []<class T, int kMost>(const MailboxParams& call) {
+    return SentinelOfOnePack<T, kMost>{call};
+};
+
 MailboxLayout layout(int ranks) {
     return {static_cast<unsigned>(sentinel_limit(ranks) / sizeof(simt::Pack16))};
 }
@@ -15,6 +20,6 @@ MailboxLayout layout(int ranks) {
 }  // namespace
 
 extern const AlgorithmKernels kSentinelKernels =
-    MailboxKernels<Algorithm::kSentinel, layout, Types::kFloating, kKernel>::kEntry;
+    MailboxKernels<Algorithm::kSentinel, layout, Types::kFloating, kKernel, kOfOnePack>::kEntry;
 
 }  // namespace symm

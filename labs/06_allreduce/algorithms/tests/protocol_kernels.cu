@@ -3,6 +3,7 @@
 #include "common/cuda/launch.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/algorithms/push/push.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/one_pack.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 
@@ -93,6 +94,14 @@ void launch_protocol_sentinel(CUstream stream, SymmetricPointer<ProtocolMemory> 
     launch(stream, 2, 4,
            Sentinel<float, 2>{scratch_call(memory, memory.first->sentinel_banks[0][0],
                                            &memory.of(rank)->sentinel, rank, 2, count, timeout)});
+}
+
+void launch_protocol_one_pack(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
+                              std::size_t count, const simt::Timeout& timeout) {
+    launch(stream, 2, 4,
+           SentinelOfOnePack<float, 2>{scratch_call(memory, memory.first->sentinel_banks[0][0],
+                                                    &memory.of(rank)->sentinel, rank, 2, count,
+                                                    timeout)});
 }
 
 void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,

@@ -70,6 +70,9 @@ void launch_protocol_one_shot(CUstream stream, SymmetricPointer<ProtocolMemory> 
 /// At most 4 x kPackets elements.
 void launch_protocol_sentinel(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout);
+/// Whole packs, at most one for each of 8 threads.
+void launch_protocol_one_pack(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
+                              std::size_t count, const simt::Timeout& timeout);
 /// On three ranks. At most 12 x kPackets elements.
 void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                           std::size_t count, const simt::Timeout& timeout);

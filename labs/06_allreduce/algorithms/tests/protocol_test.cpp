@@ -109,6 +109,12 @@ TEST(Sentinel, IsRightCallAfterCall) {
         [](unsigned call) { return 1 + call * 7 % (4 * ProtocolMemory::kPackets); }, 0xffffff80U);
 }
 
+TEST(SentinelOfOnePack, IsRightCallAfterCall) {
+    call_on_ranks(
+        2, &launch_protocol_one_pack, 1200, [](unsigned call) { return 4 + call * 7 % 8 * 4; },
+        0xffffff80U);
+}
+
 /// A NaN's bits; repeated, they are the sentinel.
 constexpr std::uint32_t kNan = 0xffffffff;
 
@@ -206,6 +212,11 @@ TEST(OneShot, SendsNothingBehindAKernelThatGaveUp) {
 
 TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
     expect_one_call_sent(2, &launch_protocol_sentinel, 8,
+                         offsetof(ProtocolMemory, sentinel_banks[1]), {0, 3, 6, 9});
+}
+
+TEST(SentinelOfOnePack, SendsNothingBehindAKernelThatGaveUp) {
+    expect_one_call_sent(2, &launch_protocol_one_pack, 8,
                          offsetof(ProtocolMemory, sentinel_banks[1]), {0, 3, 6, 9});
 }
 

@@ -9,7 +9,7 @@ namespace symm {
 namespace {
 
 constexpr bool kInWindows = true;
-constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
+constexpr MostShapes kMost{{128, 512}, {264, 512}, true, true};
 
 // These tests use this table, on emulated and on real GPUs.
 Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
@@ -123,7 +123,7 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
 
 // On GPUs, with few blocks the sentinel and push are fast only for small calls; chunks are slow.
 TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
-    constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
+    constexpr MostShapes kFew{{16, 512}, {16, 512}, true, false};
     const auto with_few = [&](std::size_t bytes, bool in_windows, int ranks = 2) {
         return plan({DataType::kFloat, bytes / 4, ranks, in_windows}, Algorithm::kAuto, tuner(kFew))
             .algorithm;
@@ -147,7 +147,7 @@ TEST(Tuner, SaysWhetherScratchMemoryIsNeeded) {
     MostShapes shared = kMost;
     shared.own_devices = false;
     EXPECT_FALSE(may_take_chunks(std::size_t{1} << 33, tuner(shared)));
-    constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
+    constexpr MostShapes kFew{{16, 512}, {16, 512}, true, false};
     EXPECT_EQ(may_take_chunks(kSmall + 4, tuner(kFew)), is_emulated());
     const AlgorithmRow& gather = *find_row(Collective::kAllGather, Algorithm::kCopy);
     EXPECT_FALSE(tuner().may_take(gather, 1 << 20));
