@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""rivals.py [--most BYTES] [--only RIVAL...] [--between]: times small AllReduces of other libraries and ours, on all
-GPUs. Ours is that of the Python package symm.
+"""rivals.py [--most BYTES] [--only RIVAL...] [--between]: times small AllReduces of other libraries
+and ours, on all GPUs. Ours is that of the Python package symm.
 
 The rivals: NCCL as PyTorch calls it; PyTorch's symmetric memory (one and two shots); and, through
 flashinfer-python, which compiles them first, the kernels of vLLM and of TensorRT-LLM (one and two
@@ -206,7 +206,7 @@ def measure(rank, ranks, args):
     for size in sizes(args):
         graphs, kept = {}, []
         for name, make in candidates:
-            def prepare(make=make):
+            def prepare(make=make, size=size, kept=kept):
                 x, checked, call = make(size // 2)
                 out = torch.empty_like(x)
                 check(x, out, checked)
