@@ -99,8 +99,8 @@ public:
                            NV_IS_HOST, (host_->wait_for_predecessor();))
     }
     /// Lets the next kernel of the stream start, if that is a dependent launch, once a thread of
-    /// each block has called it, or the block has ended. It orders nothing: what this kernel writes,
-    /// also before the call, the next one sees only after its wait_for_predecessor().
+    /// each block has called it, or the block has ended. It orders nothing: what this kernel
+    /// writes, also before the call, the next one sees only after its wait_for_predecessor().
     __host__ __device__ void launch_dependents() const {
         NV_DISPATCH_TARGET(NV_PROVIDES_SM_90,
                            (asm volatile("griddepcontrol.launch_dependents;" ::

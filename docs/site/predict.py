@@ -87,7 +87,7 @@ def question(exercise) -> str:
     needs = f" It needs {exercise.gpus} GPUs." if exercise.gpus else ""
     read = "" if link == "README.md" else (
         f'<p>Read first: <a href="{link}">{page}</a>{f", {section}" if section else ""}.</p>')
-    return (f'<section><h3>{exercise.id} {html.escape(exercise.title)}</h3>'
+    return (f'<section><h2>{exercise.id} {html.escape(exercise.title)}</h2>'
             f"{read}{prose(exercise.task)}{program(exercise)}"
             f"{form(exercise) if exercise.sealed else ''}"
             f"<p>In a terminal: <code>./lab check {exercise.id} ANSWER</code>.{needs}</p>"

@@ -35,7 +35,8 @@ struct KernelLaunch {
     /// The code that each thread runs. Owns a copy of the kernel's parameters.
     std::function<void(const simt::ThreadBlock&)> thread;
     /// Programmatic stream serialization: it may start when a thread of each block of the kernel
-    /// before it has called launch_dependents(), or the block has ended. Where it finds no room then, it starts afterwards.
+    /// before it has called launch_dependents(), or the block has ended. Where it finds no room
+    /// then, it starts afterwards.
     bool is_dependent = false;
 };
 

@@ -2,16 +2,12 @@
 /// \file
 /// Mailboxes: memory to which a rank sends before it knows anything of the receiver. In epoch e:
 ///
-/// 1. Its threads wait until the kernel before this one has ended: what follows reads what that has
-///    written, and may overwrite what it reads. Only a dependent launch (LaunchOrder) starts before.
-/// 2. A rank stores data into its slots in the mailboxes of its peers. Bank e % 2 is free
-///    (README.md).
-/// 3. The next kernel may start, and does step 1: it touches nothing before this one has ended. So
-///    this may stand anywhere; here it costs the sends no time.
-/// 4. It polls its own slots until its peers' data has arrived, which the data shows by itself: in
-///    packets.hpp by flags that are e, in sentinel_packs.hpp by being anything but the sentinel.
-/// 5. It makes slots ready for later: packs clear each slot that they have read, packets one other.
-/// 6. Its threads count the launch, after a sync, for the rank's next kernel.
+/// 1. Its threads wait for the kernel before this one, which may still run (LaunchOrder).
+/// 2. A rank stores data into its slots in the mailboxes of its peers. Bank e % 2 is free.
+/// 3. It lets the next kernel start, and polls its own slots until its peers' data has arrived: in
+///    packets.hpp until the flags are e, in sentinel_packs.hpp until nothing is the sentinel.
+/// 4. It makes slots ready for later: packs clear each slot that they have read, packets one other.
+/// 5. Its threads count the launch, after a sync, for the rank's next kernel.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
 
@@ -31,8 +27,8 @@ inline constexpr unsigned kMaxBlocks = 264;  ///< A launch has no more.
 /// The launches of an algorithm that a rank has made: in its device memory, zeroed before the
 /// first. One counter per block, all equal between kernels. Block b reads counter b only, so that
 /// no block can see another's update too early.
-struct alignas(simt::Pack16) Epochs {
-    std::uint32_t of_block[kMaxBlocks];
+struct Epochs {
+    alignas(simt::Pack16) std::uint32_t of_block[kMaxBlocks];
 
     /// The number of this launch. Never 0, the value in zeroed memory. After 2^32 - 1, which is
     /// odd, comes 2: the lowest bit chooses the bank, and banks must alternate.

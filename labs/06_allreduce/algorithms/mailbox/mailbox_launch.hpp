@@ -35,8 +35,9 @@ inline MailboxLayout packet_layout(int) {
     return {kOneShotLimit / 8};
 }
 
-/// The entry for a kernel that uses a mailbox. `kMake` returns it, as for launch_for(). `kMakeOther`,
-/// if there is one, returns a kernel that makes some of the calls in less time (its takes()).
+/// The entry for a kernel that uses a mailbox. `kMake` returns it, as for launch_for().
+/// `kMakeOther`, if there is one, returns a kernel that makes some of the calls in less time (its
+/// takes()).
 template <Algorithm kAlgorithm, MailboxLayout (*kLayout)(int ranks), Types kTypes, auto kMake,
           auto kMakeOther = nullptr>
 struct MailboxKernels {

@@ -5,9 +5,7 @@
 ///
 /// | does                               | to what                  | order   | why                   |
 /// |------------------------------------|--------------------------|---------|-----------------------|
-/// | waits for the kernel before it     |                          |         | see mailbox.hpp       |
 /// | stores packet i                    | slot i of all peers      | relaxed | data and flag are one |
-/// | lets the next kernel start         |                          |         | that waits in the same way |
 /// | polls until all peers' packets are there | its own slots i    | relaxed | as above              |
 /// | adds up, in the order of the ranks | `out[i]`                 | plain   | for this rank's stream only; the same bits on all ranks |
 /// | ends the launch                    | unused slots, epochs     |         | see mailbox.hpp       |

@@ -4,8 +4,7 @@
 /// sentinel (sentinel_packs.hpp) go through a mailbox twice. Rank p adds up part p. A thread of
 /// rank r:
 ///
-/// 1. First shot: waits for the kernel before it, and sends its packs of part p to each peer p.
-///    Then the next kernel may start, which waits in the same way (mailbox.hpp).
+/// 1. First shot: sends its packs of part p to each peer p.
 /// 2. Second shot: waits for its peers' packs of part r, adds up in the order of the ranks, sends
 ///    the result to all peers, and stores the sentinel into the slots that it has read.
 /// 3. Collects the results of the peers' second shots, and stores the sentinel there, too.

@@ -6,9 +6,7 @@
 ///
 /// | does                                | to what             | order   | why                        |
 /// |-------------------------------------|---------------------|---------|----------------------------|
-/// | waits for the kernel before it      |                     |         | see mailbox.hpp            |
 /// | stores pack i of its input          | slot i of all peers | relaxed | a half arrives whole, and is data and flag in one |
-/// | lets the next kernel start          |                     |         | that waits in the same way |
 /// | polls until no half is the sentinel | its own slots i     | relaxed | as above                   |
 /// | stores the sentinel                 | its own slots i     | relaxed | they are ready for epoch e + 2 (mailbox.hpp) |
 /// | adds up, in the order of the ranks  | `out[i]`            | plain   | for this rank's stream only |
