@@ -191,9 +191,10 @@ def recording(name: str) -> dict:
             run["lacks"] = lacks
             execution.align(run, first)
         check(scene, short)
-        told.append({"scene": scene, "name": what} | sentences.tell(short) | {
-            "harmless": [[lacks, without_failure(f"{program}_{mutant}", scene)]
-                         for mutant, lacks in dict(*harmless).items()]})
+        told.append({"scene": scene, "name": what} | sentences.tell(short))
+        if harmless:
+            told[-1]["harmless"] = [[lacks, without_failure(f"{program}_{mutant}", scene)]
+                                    for mutant, lacks in harmless[0].items()]
     return {"title": title, "scenes": told}
 
 
