@@ -34,10 +34,24 @@ def word_of(name: str) -> str:
     return re.sub(r"\+[1-7]$", "", name)
 
 
+def is_new(name: str, text: str, told: dict) -> bool:
+    """Whether no wider cell before has told the element: `out[0]` may hold those of `out[1]`. Notes
+    in `told` how far each array is told."""
+    parts = re.fullmatch(r"(.*)\[(\d+)\]", name)
+    if not parts:
+        return True
+    array, place = parts[1], int(parts[2])
+    if place < told.get(array, 0):
+        return False
+    told[array] = place + text.count(", ") + 1
+    return True
+
+
 def values(cells: dict) -> str:
     """The values of cells, of which each has a name. Single bytes are told as the words that they
     make up."""
-    numbers = []
+    numbers, told = [], {}
+    cells = {name: text for name, text in cells.items() if is_new(name, text, told)}
     for _, part in groupby(cells, word_of):
         texts = [cells[name] for name in part]
         if len(texts) == 8 and all(re.fullmatch(r"\d{1,3}", text) for text in texts):
@@ -58,8 +72,9 @@ def place_of(cells: dict) -> str:
                          if place}):
         runs = [places[0]]
         for first, last in places[1:]:
-            joins = first == runs[-1][1] + 1
-            runs[-1:] = [(runs[-1][0], last)] if joins else [runs[-1], (first, last)]
+            joins = first <= runs[-1][1] + 1  # a part may be accessed by itself, too
+            runs[-1:] = [(runs[-1][0], max(last, runs[-1][1]))] if joins else [
+                runs[-1], (first, last)]
         runs = [f"{first}" if first == last else f"{first}..{last}" for first, last in runs]
         name += f"[{', '.join(runs) if len(runs) < SHOWN else f'{runs[0]}, ..., {runs[-1]}'}]"
     if len(parts) > 1:

@@ -12,7 +12,7 @@ LOSES = "it overwrites what step {} has stored, which no thread has read"
 ENDLESS = "no thread ends this wait"
 EARLY = "it comes too early: in the right execution another thread has stored there before"
 SHOWS = "here the failure shows"
-OTHERS = "in the right execution it waits for other values"
+OTHERS = "in the right execution this wait has another condition"
 
 
 def read_orders(row: dict) -> list:

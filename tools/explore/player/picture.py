@@ -14,6 +14,7 @@ LEGEND = '<div class="legend">' + "".join(
         (12, '<circle class="load" cx="6" cy="6" r="4"/>', "loads"),
         (14, '<path class="bar" d="M0 6h14"/>', "syncs, ends"),
         (26, '<path class="arrow did" d="M0 6h26"/>', "reads"),
+        (26, '<path class="arrow may" d="M0 6h26"/>', "may read"),
         (26, '<path class="arrow order" d="M0 6h26"/>', "makes known"),
         (26, '<path class="arrow missing" d="M0 6h26"/>', "no order")]) + "</div>"
 

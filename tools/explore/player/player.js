@@ -50,19 +50,20 @@ function paired(right, wrong) {
 
 /** The questions of an execution: for a step that loads, and whose memory has had other values, what
     is asked, the values, those that it may load, and the oldest store that it may return. One
-    for each line of the source. */
+    for each line of the source and number of values, up to three. */
 function questions(scene, {steps}) {
     const asked = new Set(), found = new Map();
     steps.forEach((step, at) => {
         const {what, cells = [], may = [], source, until, place, owner, thread, order} = step;
-        if (!what.endsWith("load") || cells.length !== 1 || asked.has(`${what} ${source}`)) return;
+        const key = `${what} ${source} ${Math.min(may.length, 3)}`;
+        if (!what.endsWith("load") || cells.length !== 1 || asked.has(key)) return;
         const [[cell, value]] = cells, [name, rank] = scene.threads[thread];
         const stored = steps.slice(0, at).filter(({what}) => what.endsWith("store"))
             .flatMap(({cells = []}) => cells.filter(([of]) => of === cell)).map(([, value]) => value);
         const values = [...new Set([scene.cells[cell][2], ...stored])];
         const right = may.length ? [...new Set(may.map(([, value]) => value))] : [value];
         if (values.length < 2 || right.some(value => !values.includes(value))) return;
-        asked.add(`${what} ${source}`);
+        asked.add(key);
         const its = owner < 0 ? "" : owner === rank ? "its " : `rank ${owner}'s `;
         const who = name[0].toUpperCase() + name.slice(1);
         found.set(at, {values, right,
@@ -219,12 +220,13 @@ class View {
         this.element.classList.remove("asks");
         this.question.replaceChildren();
         this.says.replaceChildren(make("b", {text: `${at + 1}`}), ...this.#linked(` ${step.says}.`));
-        const may = (step.may ?? []).filter(([of, value]) =>
-            of === step.from || !step.until || ends(value, step.until));
-        this.may.replaceChildren(...(may.length > 1 ? ["It may return ",
-            ...may.map(([of, value]) => make("span", {
-                class: of === step.from ? "did" : "may"}, ...this.#linked(
-                `${value} (${of < 0 ? "at first" : `step ${of + 1}`})`)))] : []));
+        const may = step.may ?? [], ends_it = ([of, value]) =>
+            of === step.from || !step.until || ends(value, step.until);
+        this.may.replaceChildren(...(may.length > 1 ? [step.until ? "One poll may return " : "It may return ",
+            ...may.map(one => make("span", {
+                class: one[0] === step.from ? "did" : ends_it(one) ? "may" : "polls"}, ...this.#linked(
+                `${one[1]} (${one[0] < 0 ? "at first" : `step ${one[0] + 1}`}` +
+                `${ends_it(one) ? "" : ", and go on polling"})`)))] : []));
         this.source.replaceChildren(...step.source.map(line => {
             const [file, text] = this.lines[line];
             return make("div", {}, make("span", {text: file.replace(/.*\//, "")}),
@@ -246,7 +248,7 @@ class View {
         const now = this.scene.cells.map(([, , first]) => first);
         for (const {what, cells, hidden} of this.steps.slice(0, at + 1))
             for (const [cell, value] of [...hidden ?? [], ...what.endsWith("store") ? cells ?? [] : []])
-                now[cell] = value;
+                if (value) now[cell] = value;  // none where a race has prevented it
         const touched = new Map(step.cells ?? []), is_load = step.what.endsWith("load");
         this.cells.forEach(({element, value}, cell) => {
             value.textContent = now[cell];
@@ -442,8 +444,8 @@ class Player extends Stepper {
         this.go(0);
     }
 
-    /** The first step of each kernel, and the step at fault, or the first load that may return
-        values of several stores and makes other steps known. */
+    /** The first step of each kernel, and the step at fault; or the first wait that may end with
+        several values, or else a load that may return several and makes other steps known. */
     #chapters() {
         const [{steps}] = this.views, wrong = this.views.at(-1).run, found = [];
         const calls = [...new Set(steps.filter(({what, cells}) =>
@@ -452,9 +454,11 @@ class Player extends Stepper {
             const first = steps.findIndex(step => step.call === call);
             found.push([`call ${n + 1}`, this.times.findIndex(([at]) => at === first)]);
         });
+        const open = steps.findIndex(({may = [], until}) =>
+            may.filter(([, value]) => until && ends(value, until)).length > 1);
         const knowing = steps.findIndex(({may, says}) => may?.length > 1 && /knows what/.test(says));
         const at = wrong.why ? this.times.findIndex(time => time.at(-1) === wrong.fault) :
-            knowing >= 0 ? knowing : steps.findIndex(({may}) => may?.length > 1);
+            open >= 0 ? open : knowing >= 0 ? knowing : steps.findIndex(({may}) => may?.length > 1);
         if (at >= 0) found.push([wrong.why ? "the step at fault" : "the interesting step", at, "point"]);
         return found.sort((a, b) => a[1] - b[1]);
     }
@@ -477,7 +481,7 @@ class Player extends Stepper {
             const other = this.recording.scenes.findIndex(({runs}) =>
                 runs.some(run => run.lacks === lacks));
             return this.parting.replaceChildren(make("b", {text: `✓ ${text}. Nothing goes wrong`}),
-                ` in any of this scene's executions: ${executions} differ, and the explorer ran them all.`,
+                `. This scene has ${executions} different executions, and the explorer ran them all.`,
                 ...other < 0 ? [] : [" With ", make("a", {href: "#", text: this.recording.scenes[other].name,
                     onclick: event => {
                         event.preventDefault();
@@ -488,13 +492,14 @@ class Player extends Stepper {
                     }}), " it does."]);
         }
         this.parting.replaceChildren(...!run.why ? [] : [
-            make("a", {href: "#", class: "fault", text: `✗ ${text && `${text}. `}Step ${run.fault + 1} is at fault`,
+            make("a", {href: "#", class: "fault", text: `✗ ${text && `${text}. `}Step ${run.fault + 1}` +
+                `${this.views[1] ? " of the wrong one" : ""} is at fault`,
                 onclick: event => {
                     event.preventDefault();
                     this.choose(this.views.length - 1, run.fault);
                 }}),
             run.parts === undefined ? "" :
-                make("span", {text: `. They differ from step ${run.parts + 1} on.`})]);
+                make("span", {text: `. The two part at its step ${run.parts + 1}.`})]);
     }
 }
 
