@@ -74,7 +74,7 @@
             verdict.replaceChildren(...says.split("`").map((text, at) => at % 2
                 ? Object.assign(document.createElement("code"), {textContent: text}) : text));
             verdict.classList.toggle("right", isRight);
-            form.querySelector(".proof").replaceChildren(...isRight ? [] : proof(question, given));
+            verdict.nextElementSibling.replaceChildren(...isRight ? [] : proof(question, given));
             return isRight;
         };
         form.hidden = false;

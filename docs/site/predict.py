@@ -77,8 +77,8 @@ def form(exercise) -> str:
             "several": answers.SEVERAL if "commas" in exercise.task else ""}
     return (f'<form hidden data-question="{html.escape(json.dumps(data))}">'
             f'<label>Your answer to {exercise.id} <input autocomplete="off"></label> '
-            '<button>Check</button><p class="proof" role="status"></p></form>'
-            '<p class="verdict" role="status"></p>')
+            '<button>Check</button></form><p class="verdict" role="status"></p>'
+            '<p class="proof" role="status"></p>')
 
 
 def question(exercise) -> str:
@@ -103,8 +103,8 @@ def with_questions(page: str, text: str) -> str:
     shown = (f'<div class="predict" data-sentences="{sentences}">'
              "<p>The questions of this lab, which need no compiler:</p>" +
              "".join(map(question, of_page(page))) +
-             '<p class="import" hidden>This line records in your course what you have answered '
-             'right here: <code></code> <button>Copy</button></p></div>'
+             '<p class="import" role="status" hidden>This line records in your course what you '
+             'have answered right here: <code></code> <button>Copy</button></p></div>'
              '<script defer src="predict.js"></script>')
     found = SECTION.search(text)
     if not found:

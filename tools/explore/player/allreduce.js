@@ -197,7 +197,8 @@ class AllReduce extends Stepper {
     #tile(of, label) {
         const width = 100 / (of?.length ?? 1);
         const stripes = of?.map((rank, n) => `var(--r${rank}) ${n * width}% ${(n + 1) * width}%`);
-        return make("span", {class: of ? "tile" : "tile none", title: label,
+        return make("span", {class: of ? "tile" : "tile none", title: label, role: "img",
+            "aria-label": of ? label : "empty",
             style: of ? `background: linear-gradient(to right, ${stripes})` : ""});
     }
 
@@ -220,6 +221,7 @@ class AllReduce extends Stepper {
         const [a, b] = [begin, end].map(element => element.getBoundingClientRect());
         const moving = end.appendChild(move.row ? end.cloneNode() : make("i", {class: "flag"}));
         moving.classList.add("flying");
+        moving.setAttribute("aria-hidden", "true");
         const motion = moving.animate([{transform: `translate(${a.x - b.x}px, ${a.y - b.y}px)`},
             {transform: "none"}], {duration: .7 * this.pace, easing: "ease-in-out"});
         motion.onfinish = () => moving.remove();

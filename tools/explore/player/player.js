@@ -84,21 +84,22 @@ class View {
         this.steps = run.steps;
         const part = name => this[name] = make("div", {class: name});
         this.element = make("div", {class: run.why ? "view wrong" : "view right"},
-            make("button", {type: "button", class: "name", onclick: choose_view,
+            this.name = make("button", {type: "button", class: "name", onclick: choose_view,
                 text: run.lacks ? `✗ ${run.lacks}` : "✓ right"}),
-            make("div", {class: "now"}, part("says"), part("question"), part("may"), part("blame"), part("end"),
-                part("source")),
+            make("div", {class: "now"}, this.live = make("div", {}, part("says"), part("blame"), part("end")),
+                part("question"), part("may"), part("source")),
             part("graph"), make("div", {class: "side"}, part("threads"), part("memory")));
-        this.says.setAttribute("aria-live", "polite");
         this.graph.innerHTML = run.picture;
+        this.memory.setAttribute("role", "region");
+        this.memory.setAttribute("aria-label", "Memory");
         const list = this.graph.querySelector("svg");
         list.setAttribute("role", "listbox");
+        list.setAttribute("aria-label", `the steps of each thread, ${run.lacks ?? "right"}`);
         this.rows = [...this.graph.querySelectorAll(".row")];
         this.arrows = [...this.graph.querySelectorAll(".arrow")];
         this.rows.forEach((row, step) => {
             row.addEventListener("click", () => choose(step));
             row.setAttribute("role", "option");
-            row.setAttribute("aria-label", `${step + 1}: ${this.steps[step].says}`);
         });
         list.addEventListener("keydown", event => this.#walk(event));
         this.questions = questions(scene, run);
@@ -113,7 +114,8 @@ class View {
 
     /** The up and down arrows go to the row above or below, and take the focus there. */
     #walk(event) {
-        const to = this.rows.indexOf(event.target) + {ArrowUp: -1, ArrowDown: 1}[event.key];
+        const current = this.rows.findIndex(row => row.getAttribute("tabindex") === "0");
+        const to = current + {ArrowUp: -1, ArrowDown: 1}[event.key];
         if (!this.rows[to]) return;
         event.preventDefault();
         this.choose(to);
@@ -188,6 +190,8 @@ class View {
     ask(at, done) {
         const {text, values, right, knows} = this.questions.get(at);
         this.show(at);
+        this.told = text;
+        this.rows[at].setAttribute("aria-label", `${at + 1}: ${text}`);
         this.element.classList.add("asks");
         const verdict = make("div", {role: "status"});
         const choices = values.map(value => make("button", {type: "button", class: "text",
@@ -212,11 +216,21 @@ class View {
             done();
         }});
         this.says.replaceChildren(make("b", {text: `${at + 1}`}), ` ${text}`);
-        this.question.replaceChildren(...choices, answer, verdict);
+        this.question.replaceChildren(make("div", {class: "answers", role: "group", "aria-label": text},
+            ...choices), answer, verdict);
     }
 
-    show(at) {
+    /** This view is the one that is read out, and on a phone the one that is shown. */
+    set is_chosen(chosen) {
+        this.element.classList.toggle("chosen", chosen);
+        this.name.setAttribute("aria-pressed", chosen);
+        this.live.setAttribute("aria-live", chosen ? "polite" : "off");
+    }
+
+    /** `hides`: rows that are still to come do not tell what they do. */
+    show(at, hides = false) {
         const step = this.steps[at];
+        this.told = step.says;
         this.element.classList.remove("asks");
         this.question.replaceChildren();
         this.says.replaceChildren(make("b", {text: `${at + 1}`}), ...this.#linked(` ${step.says}.`));
@@ -237,6 +251,8 @@ class View {
             row.classList.toggle("current", number === at);
             row.setAttribute("aria-selected", number === at);
             row.setAttribute("tabindex", number === at ? 0 : -1);
+            row.setAttribute("aria-label", hides && number > at ? `${number + 1}` :
+                `${number + 1}: ${this.steps[number].says}`);
             row.classList.toggle("candidate", may.some(([of]) => of === number));
         });
         for (const arrow of this.arrows) {
@@ -293,6 +309,8 @@ class Stepper {
                 button("end", "To the end (End)", () => this.go(this.last)), this.slider, this.count,
                 this.speed), this.chapters_box);
         root.tabIndex = 0;
+        root.setAttribute("role", "group");
+        root.setAttribute("aria-label", title);
         root.addEventListener("keydown", event => this.key(event));
     }
 
@@ -310,15 +328,13 @@ class Stepper {
         this.step = Math.max(0, Math.min(step, this.last));
         this.slider.max = this.last;
         this.slider.value = this.step;
-        this.count.textContent = `${this.step + 1} of ${this.last + 1}`;
         this.root.dataset.step = this.step;
         this.root.dataset.last = this.last;
         const chapters = [...this.chapters_box.children];
         const current = chapters.findLast(({dataset}) => +dataset.step <= this.step);
         for (const chapter of chapters) chapter.setAttribute("aria-current", chapter === current);
-        this.show(this.step);
-        this.slider.setAttribute("aria-valuetext",
-            `step ${this.count.textContent}: ${this.root.querySelector(".says").textContent}`);
+        this.keeping_focus(() => this.show(this.step));
+        this.tell();
         if (this.step === this.last) this.stop();
     }
 
@@ -352,6 +368,24 @@ class Stepper {
     /** To the next step. */
     advance() { this.go(this.step + 1); }
 
+    /** What is shown: its number, how many there are, and a sentence. */
+    get shown_now() {
+        return [this.step + 1, this.last + 1, this.root.querySelector(".says").textContent];
+    }
+
+    tell() {
+        const [step, steps, text] = this.shown_now;
+        this.count.textContent = `step ${step} of ${steps}`;
+        this.slider.setAttribute("aria-valuetext", `${this.count.textContent}: ${text}`);
+    }
+
+    /** If `act` removes the element that has the focus, the player gets it. */
+    keeping_focus(act) {
+        const had = this.root.contains(document.activeElement);
+        act();
+        if (had && !this.root.contains(document.activeElement)) this.root.focus({preventScroll: true});
+    }
+
     #says(icon, label) {
         this.play.className = icon;
         this.play.title = label;
@@ -364,7 +398,8 @@ class Stepper {
         // Keys of the focused control: a menu's, but to step, a button's space, and a list's arrows.
         const {localName, type} = event.target;
         const other = localName === "select" && !event.key.startsWith("Arrow") ||
-            event.key === " " && ["button", "input"].includes(localName) || type === "radio";
+            event.key === " " && ["button", "input"].includes(localName) || type === "radio" ||
+            type === "range" && event.target !== this.slider;
         if (!act || other || event.ctrlKey || event.altKey || event.metaKey) return;
         event.preventDefault();
         act();
@@ -378,7 +413,10 @@ class Player extends Stepper {
         const scene = make("select", {"aria-label": "Ranks and threads",
             onchange: () => this.build()},
             ...recording.scenes.map(({name}, value) => make("option", {value, text: name})));
-        const asks = make("input", {type: "checkbox"});
+        const asks = make("input", {type: "checkbox", onchange: () => {
+            root.classList.toggle("asking", asks.checked);
+            this.show(this.step);
+        }});
         super(root, recording.title, scene,
             make("label", {}, asks, " ask me which values a load may return"));
         Object.assign(this, {recording, scene, asks, tried: new Set(), answered: new Set()});
@@ -432,13 +470,15 @@ class Player extends Stepper {
             first.steps.map((_, step) => [step]);
         this.views = runs.map((run, view) =>
             new View(this.shown, run, this.recording.lines, step => this.choose(view, step), event => {
-                for (const {element} of this.views)
-                    element.classList.toggle("chosen", element.contains(event.target));
-                this.show(this.step);
+                for (const view of this.views)
+                    view.is_chosen = view.element.contains(event.target);
+                this.go(this.step);
             }));
-        this.views.at(-1).element.classList.add("chosen");
+        this.views.forEach((view, n) => view.is_chosen = n + 1 === runs.length);
         this.views_box.replaceChildren(...this.views.map(view => view.element));
         this.root.classList.toggle("two", runs.length > 1);
+        this.asks.disabled = runs.length > 1;
+        this.say_what_differs();
         this.chapters = this.#chapters();
         this.stop();
         this.go(0);
@@ -470,26 +510,41 @@ class Player extends Stepper {
             this.answered.has(key)) return super.advance();
         this.stop();
         this.go(next);
-        this.answered.add(key);
-        view.ask(next, () => this.root.focus({preventScroll: true}));
+        view.ask(next, () => {
+            this.answered.add(key);
+            this.root.focus({preventScroll: true});
+        });
+        this.tell();
+    }
+
+    get shown_now() {
+        const view = this.views.findIndex(({element}) => element.classList.contains("chosen"));
+        const {steps, told} = this.views[view];
+        return [this.times[this.step][view] + 1, steps.length, told];
     }
 
     show(time) {
-        this.views.forEach((view, n) => view.show(this.times[time][n]));
+        const hides = this.asks.checked && this.views.length === 1;
+        this.views.forEach((view, n) => view.show(this.times[time][n], hides));
+    }
+
+    say_what_differs() {
         const {run = this.shown.runs[0], lacks, executions} = this.fault, text = lacks ? lacks[0].toUpperCase() + lacks.slice(1) : "";
         if (executions) {
             const other = this.recording.scenes.findIndex(({runs}) =>
                 runs.some(run => run.lacks === lacks));
             return this.parting.replaceChildren(make("b", {text: `✓ ${text}. Nothing goes wrong`}),
                 `. This scene has ${executions} different executions, and the explorer ran them all.`,
-                ...other < 0 ? [] : [" With ", make("a", {href: "#", text: this.recording.scenes[other].name,
-                    onclick: event => {
+                ...other < 0 ? [] : [" It does in the scene ",
+                    make("a", {href: "#", text: this.recording.scenes[other].name, onclick: event => {
                         event.preventDefault();
                         this.scene.value = other;
-                        this.build();
-                        this.breaks.querySelectorAll("input")[1 + this.faults.findIndex(fault =>
-                            fault.lacks === lacks)].click();
-                    }}), " it does."]);
+                        this.keeping_focus(() => {
+                            this.build();
+                            this.breaks.querySelectorAll("input")[1 + this.faults.findIndex(fault =>
+                                fault.lacks === lacks)].click();
+                        });
+                    }}), "."]);
         }
         this.parting.replaceChildren(...!run.why ? [] : [
             make("a", {href: "#", class: "fault", text: `✗ ${text && `${text}. `}Step ${run.fault + 1}` +
