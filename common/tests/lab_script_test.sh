@@ -50,7 +50,7 @@ expect_error "there is no lab '99'" pages 99
 expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
 expect_error "unexpected word 'x'" lint x
 parts=$(sed -n 's/^ *part: \[\(.*\)\]$/\1/p' .github/workflows/ci.yml)
-expect 2 "there is no part 'dance': choose from ${parts:?}." .ci/run sources dance
+expect 2 "there is no part 'dance': choose from ${parts:?}, site." .ci/run sources dance
 
 # A machine without a CUDA Toolkit: a module that stands in for pip, and a folder for the cache.
 machine=$(mktemp -d)

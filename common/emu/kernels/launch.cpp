@@ -101,7 +101,7 @@ struct Block final : simt::HostBlock {
     BlockBarrier whole;
     std::deque<BlockBarrier> warps;
     std::array<BlockBarrier, simt::kNamedBarriers> named;
-    bool has_triggered = false;
+    std::atomic<bool> has_triggered{false};
     std::vector<std::uint64_t> values;  ///< For `exchange`.
     /// Not zeroed on a GPU. Here it begins as 0xff: a sum that needs zeros comes out wrong.
     std::vector<unsigned char> memory;
@@ -195,7 +195,7 @@ void Block::wait_for_predecessor() {
 }
 
 void Block::launch_dependents() {
-    if (!std::exchange(has_triggered, true)) {
+    if (!has_triggered.exchange(true, std::memory_order_relaxed)) {
         running.triggered();
     }
 }

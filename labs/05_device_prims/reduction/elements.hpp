@@ -79,6 +79,16 @@ __host__ __device__ std::size_t bytes_in_pack(std::size_t count) {
 }
 }  // namespace detail
 
+/// Reads a whole pack at an address that is aligned for it.
+template <class Pack, class T>
+__host__ __device__ Pack load_pack(const T* from) {
+    Pack pack{};
+    NV_IF_ELSE_TARGET(NV_IS_HOST,
+                      (std::memcpy(&pack, static_cast<const void*>(from), sizeof(Pack));),
+                      (pack = *reinterpret_cast<const Pack*>(from);))
+    return pack;
+}
+
 /// Reads as many elements as a pack has, or `count` if that is fewer: at once if the address allows
 /// it, otherwise one by one.
 template <class Pack, class T>

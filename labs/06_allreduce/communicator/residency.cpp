@@ -106,7 +106,7 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
                             rank.device(), resident.any, most.threads));
         }
         // Emulated GPUs have room for a kernel and its dependent, which a real one's share may not.
-        const unsigned launches = is_emulated() ? 2 : 1;
+        const unsigned launches = is_emulated() && rank.most_on_a_device() == 1 ? 2 : 1;
         share.emplace(rank.device(), shapes.alone ? resident.any : launches * shapes.any.blocks,
                       resident.any);
     });

@@ -22,7 +22,8 @@ struct SentinelOfOnePack : MailboxParams {
         const std::size_t packs = count / kElements;
         const std::size_t i = block.grid_rank();
         if (i < packs && !mailbox.gave_up()) {
-            const simt::Pack16 own = without_sentinel(reinterpret_cast<const simt::Pack16*>(in)[i]);
+            const auto* const from = reinterpret_cast<const T*>(in) + i * kElements;
+            const simt::Pack16 own = without_sentinel(load_pack<simt::Pack16>(from));
             SYMM_UNROLL
             for (int step = 1; step < kMost; ++step) {
                 if (step < ranks) {
