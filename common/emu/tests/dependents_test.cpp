@@ -105,11 +105,13 @@ TEST_F(Dependents, OverlapAKernelThatLetsThem) {
 // ended. In another one, one thread is enough.
 TEST_F(Dependents, StartWhenEachBlockHasLetThemOrEnded) {
     std::atomic<bool> second_runs{false};
-    bool too_early = false;
+    std::atomic<bool> too_early{false};
     hold();
     ASSERT_OK(start(2, 4, [&](const simt::ThreadBlock& block) {
         if (block.group_index() == 1) {
-            too_early = too_early || comes(second_runs);
+            if (comes(second_runs)) {
+                too_early = true;
+            }
             return;
         }
         if (block.thread_rank() == 2) {
