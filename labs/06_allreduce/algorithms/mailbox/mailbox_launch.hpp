@@ -35,11 +35,15 @@ inline MailboxLayout packet_layout(int) {
     return {kOneShotLimit / 8};
 }
 
-/// The entry for a kernel that uses a mailbox. `kMake` returns it, as for launch_for().
-/// `kMakeOther`, if there is one, returns a kernel that makes some of the calls in less time (its
-/// takes()).
+/// For algorithms whose calls all take one kernel.
+inline bool never(const Call&, LaunchShape) {
+    return false;
+}
+
+/// The entry for a kernel that uses a mailbox. `kMake` returns it, as for launch_for(). Calls of
+/// which kIsShort is true take that of `kMakeShort`.
 template <Algorithm kAlgorithm, MailboxLayout (*kLayout)(int ranks), Types kTypes, auto kMake,
-          auto kMakeOther = nullptr>
+          bool (*kIsShort)(const Call&, LaunchShape) = never, auto kMakeShort = kMake>
 struct MailboxKernels {
     using Kernel = decltype(kMake.template operator()<float, 2>(std::declval<MailboxParams>()));
 
@@ -56,15 +60,11 @@ struct MailboxKernels {
                 workspace.throw_if_failed();
             }
             const MailboxParams piece{call, mailbox, call.piece(done, call.at_once), call.count};
-            if constexpr (kHasOther) {
-                if (is_for_other(call, piece)) {
-                    launch_for<kTypes>(call.stream, call.shape, call.type, call.ranks, piece,
-                                       kMakeOther, call.order);
-                    continue;
-                }
-            }
-            launch_for<kTypes>(call.stream, call.shape, call.type, call.ranks, piece, kMake,
-                               call.order);
+            const auto launch_by = [&](const auto& make) {
+                launch_for<kTypes>(call.stream, call.shape, call.type, call.ranks, piece, make,
+                                   call.order);
+            };
+            kIsShort(piece, call.shape) ? launch_by(kMakeShort) : launch_by(kMake);
         }
     }
     static std::size_t memory(int ranks) {
@@ -78,19 +78,6 @@ struct MailboxKernels {
     }
     static constexpr AlgorithmKernels kEntry{
         .resident_blocks = resident, .queue = queue, .memory = memory, .initialize = initialize};
-
-private:
-    static constexpr bool kHasOther = !std::is_null_pointer_v<decltype(kMakeOther)>;
-
-    static bool is_for_other(const QueuedCall& call, const Call& piece) {
-        bool takes = false;
-        with_type_and_ranks<kTypes>(call.type, call.ranks, [&]<class T, int kMost>() {
-            using Other =
-                decltype(kMakeOther.template operator()<T, kMost>(std::declval<MailboxParams>()));
-            takes = Other::takes(piece, call.shape.blocks * call.shape.threads);
-        });
-        return takes;
-    }
 };
 
 }  // namespace symm

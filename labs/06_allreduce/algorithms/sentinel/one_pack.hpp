@@ -45,12 +45,6 @@ struct SentinelOfOnePack : MailboxParams {
         }
         mailbox.end(block, packs);
     }
-
-    /// Whether it makes such a call, launched so.
-    static bool takes(const Call& call, unsigned threads_in_all) {
-        return call.op == ReduceOp::kSum && (call.in | call.out) % sizeof(simt::Pack16) == 0 &&
-               call.count % kElements == 0 && call.count / kElements <= threads_in_all;
-    }
 };
 
 }  // namespace symm
