@@ -72,13 +72,6 @@ async function main() {
 """
 
 
-def opened(exercise) -> str:
-    """The right answer, found by trying numbers."""
-    seals = exercise.sealed[0].split()
-    return ",".join(str(number) for number in range(1000)
-                    if answers.sealed(exercise, str(number)) in seals)
-
-
 def verdicts(course: list, exercise, right: str) -> list:
     """Answers, and what is said about them: words, known wrong ones, others, and the right one."""
     said = []
@@ -97,7 +90,7 @@ def main() -> int:
     course = exercises.load(seed=0)
     asked = {}
     for exercise in (e for e in course if e.sealed):
-        right = opened(exercise)
+        right = ",".join(answers.opened(exercise))
         page = f"{name(f'labs/{exercise.lab}/README.md')}.html"
         asked.setdefault(page, []).append({"id": exercise.id, "right": right,
                                            "says": verdicts(course, exercise, right)})

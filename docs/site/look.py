@@ -15,6 +15,7 @@ import tool  # noqa: E402
 SITE = ROOT / "build/docs/html"
 WIDTHS = [1280, 390]
 A_HEADER = "signal_8hpp.html"  # of the reference, to see that it has the sidebar
+COURSE = [name(page) + ".html" for page in ORDER] + [A_HEADER]
 SCRIPT = """
 function look(frame, page, width, elements = "#titlearea *, #side-nav *, #doc-content *") {
     const view = frame.contentWindow, done = new Set();  // elements seen, with all their children
@@ -60,8 +61,7 @@ const main = () => Promise.all(Array.from({length: 4}, read));
 def main() -> int:
     pages = sorted(page.name for page in SITE.glob("*.html")
                    if not re.search(r"_source\.html$|-members\.html$", page.name))
-    values = {"PAGES": pages, "COURSE": [name(page) + ".html" for page in ORDER] + [A_HEADER],
-              "WIDTHS": WIDTHS, "SITE": SITE.as_uri() + "/"}
+    values = {"PAGES": pages, "COURSE": COURSE, "WIDTHS": WIDTHS, "SITE": SITE.as_uri() + "/"}
     return browser.run(SCRIPT, values, "page layout")
 
 

@@ -19,7 +19,6 @@ import answers  # noqa: E402
 import exercises  # noqa: E402
 import lab_pages  # noqa: E402
 
-VALUES = ROOT / "labs/05_device_prims/explore/values.cpp"  # has the programs of many questions
 SECTION = re.compile(r"^## Exercises .*?(?=^## )", re.MULTILINE | re.DOTALL)
 
 
@@ -44,7 +43,7 @@ def prose(text: str) -> str:
 
 def program(exercise) -> str:
     """The program that answers the question, if it is one of those that are explored."""
-    text = VALUES.read_text()
+    text = answers.EXECUTIONS.read_text()
     lines = text.split("\n")
 
     def source(name: str) -> str:
@@ -73,7 +72,7 @@ def form(exercise) -> str:
             for wrong in exercise.wrong}
     right = exercise.sealed[0]
     data = {"id": exercise.id, "right": right, "told": {**told, right: encoded(exercise.why)},
-            "explored": f'{{"{exercise.id}", ' in VALUES.read_text(),
+            "explored": answers.is_explored(exercise),
             "several": answers.SEVERAL if "commas" in exercise.task else ""}
     return (f'<form hidden data-question="{html.escape(json.dumps(data))}">'
             f'<label>Your answer to {exercise.id} <input autocomplete="off"></label> '

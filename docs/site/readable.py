@@ -6,8 +6,8 @@ text, text with too little contrast, controls without a name or a visible focus.
 import sys
 
 import browser
-from look import A_HEADER, SITE
-from pages import ORDER, ROOT, name
+from look import COURSE, SITE
+from pages import ROOT
 
 sys.path.append(str(ROOT / "tools/lab"))
 import tool  # noqa: E402
@@ -114,8 +114,7 @@ const main = () => Promise.all(Array.from({length: 2}, read));
 
 
 def main() -> int:
-    pages = [name(page) + ".html" for page in ORDER] + [A_HEADER]
-    return browser.run(SCRIPT, {"PAGES": pages, "SITE": SITE.as_uri() + "/", "LEAST": LEAST},
+    return browser.run(SCRIPT, {"PAGES": COURSE, "SITE": SITE.as_uri() + "/", "LEAST": LEAST},
                        "readability")
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import browser
 from address import SITE as ADDRESS
-from look import A_HEADER, SITE
-from pages import ORDER, ROOT, name
+from look import COURSE, SITE
+from pages import ROOT
 
 sys.path.append(str(ROOT / "tools/lab"))
 import tool  # noqa: E402
@@ -123,4 +123,4 @@ def check(site: Path, pages: list) -> int:
 
 
 if __name__ == "__main__":
-    tool.run(lambda: check(SITE, [name(page) + ".html" for page in ORDER] + [A_HEADER]))
+    tool.run(lambda: check(SITE, COURSE))

@@ -9,7 +9,6 @@ from pathlib import Path
 from exercises import CourseError, Exercise
 
 EXECUTIONS = Path(__file__).parents[2] / "labs/05_device_prims/explore/values.cpp"
-MOST = 64  # values of an answer are smaller
 NO_NUMBER = "'{part}' is not a whole number: this question asks for one{several}."
 SEVERAL = " or several, with commas between"
 # Of a wrong answer for which the question has no verdict.
@@ -38,18 +37,28 @@ def of_answer(named: set, wanted: set) -> str:
     return MISSING if named < wanted else TOO_MANY if named > wanted else BOTH
 
 
+def opened(exercise: Exercise) -> list:
+    """The values of the right answer, found by trying numbers."""
+    seals = exercise.sealed[0].split()
+    return [value for value in map(str, range(1000)) if sealed(exercise, value) in seals]
+
+
+def is_explored(exercise: Exercise) -> bool:
+    """Whether the question is what a load may return, and executions show each answer."""
+    return f'{{"{exercise.id}", ' in EXECUTIONS.read_text()
+
+
 def proof(exercise: Exercise, given: str) -> str:
     """Where to see that an answer about what a load may return is wrong; empty for other
     questions."""
-    if f'{{"{exercise.id}", ' not in EXECUTIONS.read_text():
+    if not is_explored(exercise):
         return ""
-    named, wanted = parts_of(given), exercise.sealed[0].split()
-    missing = [value for value in map(str, range(MOST)) if value not in named and
-               sealed(exercise, value) in wanted]
+    named, wanted = parts_of(given), opened(exercise)
+    missing = [value for value in wanted if value not in named]
     if missing:
         return (f"In this execution the answer is {missing[0]}: "
                 f"./lab explore {exercise.id}/{missing[0]} --step")
-    extra = next(value for value in named if sealed(exercise, value) not in wanted)
+    extra = next(value for value in named if value not in wanted)
     return (f"No execution has the answer {extra}: ./lab explore {exercise.id}/{extra} runs all "
             "of them.")
 

@@ -535,7 +535,7 @@ class Player extends Stepper {
                 runs.some(run => run.lacks === lacks));
             return this.parting.replaceChildren(make("b", {text: `✓ ${text}. Nothing goes wrong`}),
                 `. This scene has ${executions} different executions, and the explorer ran them all.`,
-                ...other < 0 ? [] : [" It does in the scene ",
+                ...other < 0 ? [] : [" It goes wrong in the scene ",
                     make("a", {href: "#", text: this.recording.scenes[other].name, onclick: event => {
                         event.preventDefault();
                         this.scene.value = other;
