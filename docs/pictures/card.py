@@ -3,15 +3,25 @@ any page, in light and dark colors; and the time. GitHub shows an SVG as an imag
 but with styles. Where motion is not wanted, or not known, the picture is whole and still."""
 
 import html
+import re
 import textwrap
+from pathlib import Path
+
+PLAYER = Path(__file__).resolve().parents[2] / "tools/explore/player/player.css"
+
+
+def of_player(rule: str) -> dict:
+    """The colors of ranks and orders that a rule of the player's style sets."""
+    block = re.search(rf"^{re.escape(rule)} {{(.*?)}}", PLAYER.read_text(),
+                      re.MULTILINE | re.DOTALL)
+    return dict(re.findall(r"--(r\d|order): (#\w+);", block[1]))
+
 
 STEP, PAUSE = 1.2, 6  # seconds: of a step, and before it starts again
 LIGHT = {"paper": "#fff", "ink": "#2b3a49", "quiet": "#5f6e7d", "line": "#c9d1d9",
-         "shade": "#eaf2fb", "order": "#0b7a7a",
-         "r0": "#1668c7", "r1": "#b85c00", "r2": "#16803f", "r3": "#8a3fc0"}
+         "shade": "#eaf2fb"} | of_player(".player")
 DARK = {"paper": "#16191d", "ink": "#d5dbe1", "quiet": "#98a5b3", "line": "#38424d",
-        "shade": "#22303f", "order": "#3fd0d0",
-        "r0": "#6cb2ff", "r1": "#f2a65a", "r2": "#62d294", "r3": "#cf9bff"}
+        "shade": "#22303f"} | of_player("html.dark-mode .player")
 DEFS = "<defs>" + "".join(
     f'<marker id="{name}" viewBox="0 0 10 10" refX="8" refY="5" markerWidth="{size}" '
     f'markerHeight="{size}" orient="auto"><path d="M0 0L10 5L0 10z" fill="var(--{name})"/>'
