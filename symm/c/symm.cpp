@@ -235,6 +235,33 @@ Call call_of(Collective collective, const void* in, void* out, std::size_t count
             count};
 }
 
+collectives::RmsNormRows rows_of(const symm_rms_norm& call) {
+    refuse_unless(
+        call.size == sizeof(call),
+        "symm_rms_norm is that of another version: set its size to sizeof(symm_rms_norm)");
+    refuse_unless(call.weight_type == call.type || call.weight_type == SYMM_FLOAT,
+                  "RMSNorm's weights have the type of x ({}), or SYMM_FLOAT, not {}",
+                  static_cast<int>(call.type), static_cast<int>(call.weight_type));
+    const bool is_float8 = call.out_type == SYMM_FLOAT8_E4M3;
+    refuse_unless(is_float8 || call.out_type == call.type,
+                  "RMSNorm's out has the type of x ({}), or SYMM_FLOAT8_E4M3, not {}",
+                  static_cast<int>(call.type), static_cast<int>(call.out_type));
+    refuse_unless(is_float8 == (call.out_scale != nullptr),
+                  "RMSNorm needs an out_scale for SYMM_FLOAT8_E4M3, and for no other out_type");
+    return {.x = address(call.x),
+            .residual = address(call.residual),
+            .out = address(call.out),
+            .weight = address(call.weight),
+            .rows = call.rows,
+            .hidden = call.hidden,
+            .type = static_cast<DataType>(call.type),
+            .epsilon = call.epsilon,
+            .float_weights = call.weight_type == SYMM_FLOAT,
+            .weight_offset = call.weight_offset,
+            .bias = address(call.bias),
+            .out_scale = address(call.out_scale)};
+}
+
 symm_result call(symm_comm* comm, const Call& call, symm_stream stream) noexcept {
     return guarded(comm, [&](Open& open) { open.communicator->call(call, stream); });
 }
@@ -381,10 +408,11 @@ SYMM_COLLECTIVE(reduce, kReduce, op, root, symm_comm* comm, const void* in, void
                 symm_type type, symm_op op, int root, symm_stream stream)
 #undef SYMM_COLLECTIVE
 
-symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual, void* out,
-                                     const void* weight, unsigned rows, unsigned hidden,
-                                     symm_type type, float epsilon, symm_stream stream) {
+symm_result symm_all_reduce_rms_norm(symm_comm* comm, const symm_rms_norm* call,
+                                     symm_stream stream) {
     return guarded(comm, [&](Open& open) {
+        require(call, "call");
+        const collectives::RmsNormRows rows = rows_of(*call);
         if (!open.rms_norm) {
             const CurrentContext current(open.rank.gpu());
             refuse_unless(!is_captured(stream),
@@ -392,9 +420,7 @@ symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* resid
                           "make one before");
             open.rms_norm.emplace(*open.communicator);
         }
-        (*open.rms_norm)({address(x), address(residual), address(out), address(weight), rows,
-                          hidden, static_cast<DataType>(type), epsilon},
-                         stream);
+        (*open.rms_norm)(rows, stream);
     });
 }
 

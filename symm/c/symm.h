@@ -75,7 +75,8 @@ typedef enum symm_type SYMM_IS_INT {
     SYMM_HALF = 6,
     SYMM_FLOAT = 7,
     SYMM_DOUBLE = 8,
-    SYMM_BFLOAT16 = 9
+    SYMM_BFLOAT16 = 9,
+    SYMM_FLOAT8_E4M3 = 10  ///< Only as the output of symm_all_reduce_rms_norm().
 } symm_type;
 
 /// Operations, numbered as in nccl.h.
@@ -189,18 +190,36 @@ SYMM_API symm_result symm_broadcast(symm_comm* comm, const void* in, void* out, 
 /// any memory.
 SYMM_API symm_result symm_reduce(symm_comm* comm, const void* in, void* out, size_t count,
                                  symm_type type, symm_op op, int root, symm_stream stream);
-/// Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one kernel,
-/// row by row (symm/collectives/all_reduce_rms_norm.hpp): rms is the square root of `epsilon` plus
-/// the mean of the row's squares. There are 1 to 8,192 rows of `hidden` elements, 512 to 16,384,
-/// and a row of weights. `type` (float, half or bfloat16) is the type of all four: x, residual, out
-/// and weight; weights of another type would be read as if they had it. Ranks pass the same
-/// residual and weights, and get the same bits. Rows have whole 16 bytes, at which each buffer
-/// begins. Buffers do not overlap. Many rows are faster if x lies in a window, and for more than
-/// two ranks the residual, too: on all ranks, or on none. Otherwise as symm_all_reduce(), but a
-/// communicator's first such call waits on the host for the other ranks', and cannot be captured.
-SYMM_API symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual,
-                                              void* out, const void* weight, unsigned rows,
-                                              unsigned hidden, symm_type type, float epsilon,
+/// Buffers of symm_all_reduce_rms_norm(): `rows` rows of `hidden` elements, and rows of weights.
+typedef struct symm_rms_norm {
+    size_t size;  ///< sizeof(symm_rms_norm).
+    const void* x;
+    void* residual;  ///< Null: none.
+    void* out;
+    const void* weight;      ///< One row.
+    const void* bias;        ///< One row; null: none.
+    const float* out_scale;  ///< On the GPU: for SYMM_FLOAT8_E4M3 alone.
+    unsigned rows;           ///< 1 to 8,192.
+    unsigned hidden;         ///< 512 to 16,384, whole 16 bytes of `type`.
+    symm_type type;          ///< Of x and residual: float, half or bfloat16.
+    symm_type weight_type;   ///< Of weight and bias: `type`, or float.
+    symm_type out_type;      ///< `type`, or SYMM_FLOAT8_E4M3.
+    float epsilon;           ///< Added to the mean of a row's squares.
+    float weight_offset;     ///< Added to each weight: 1 for models whose weights are (1 + w).
+} symm_rms_norm;
+/// Queues, as one kernel and row by row (symm/collectives/all_reduce_rms_norm.hpp):
+///
+///     residual += sum of all ranks' x
+///     out = (residual / rms(residual) * (weight + weight_offset) + bias) / out_scale
+///
+/// rms is the square root of `epsilon` plus the mean of the row's squares. Without a residual, x's
+/// sum takes its place, and is not stored. Ranks pass the same residual, weights, bias and scale,
+/// and get the same bits. A row's bits do not depend on the other rows, nor on how many there are.
+/// Each buffer begins at a multiple of 16 bytes, and none overlap. Many rows are faster if x lies
+/// in a window, and for more than two ranks the residual, too: on all ranks, or on none. Otherwise
+/// as symm_all_reduce(), but a communicator's first such call waits on the host for the other
+/// ranks', and cannot be captured.
+SYMM_API symm_result symm_all_reduce_rms_norm(symm_comm* comm, const symm_rms_norm* call,
                                               symm_stream stream);
 /// 0 if symm_all_reduce() with these arguments waits for no other rank on the host, else 1; also
 /// for a call that would be refused, since the next one then waits. A thread that has several ranks

@@ -1,22 +1,18 @@
 #include "all_reduce_rms_norm.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <limits>
 #include <symm/launch.hpp>
 
 #include "all_reduce_rms_norm_kernel.hpp"
 #include "long_rows_kernel.hpp"
+#include "rms_norm_call.hpp"
 
 namespace symm::collectives {
 namespace {
 
 using symm::refuse_unless;
 
-constexpr unsigned kMostRows = 8192;
-constexpr unsigned kLeastHidden = 512;
-constexpr unsigned kMostHidden = 16384;
 constexpr int kMostRanksOfManyThreads = 4;
 constexpr unsigned kMostParts = 2053;      // 1 MiB; a prime: long_rows_kernel.hpp
 constexpr unsigned kThreadsOfParts = 128;  // at least: few, as a block is one multiprocessor's
@@ -27,20 +23,24 @@ std::size_t room(int ranks) {
     return (std::size_t{4} << 20) / static_cast<unsigned>(ranks <= 2 ? 1 : ranks);
 }
 
-/// Calls `use.operator()<T, kMost>()` for the type and the ranks.
+/// Calls `use.operator()<T, kMost, kPlain>()` for the type, the ranks and the kind of call.
 template <class Use>
-void with_kernel(symm::DataType type, int ranks, const Use& use) {
+void with_kernel(symm::DataType type, int ranks, bool is_plain, const Use& use) {
     symm::with_type_and_ranks<symm::Types::kFloating>(type, ranks, [&]<class T, int kMost>() {
         if constexpr (kMost <= symm::kMaxRanksOnGpus && sizeof(T) <= sizeof(float)) {
-            use.template operator()<T, kMost>();
+            if (is_plain) {
+                use.template operator()<T, kMost, true>();
+            } else {
+                use.template operator()<T, kMost, false>();
+            }
         }
     });
 }
 
 /// Windows of long rows, for at most four ranks, have many threads.
-template <class T, int kMost>
+template <class T, int kMost, bool kPlain>
 using LongRowsInWindows =
-    RmsNormWindows<T, kMost, kMost <= kMostRanksOfManyThreads ? kManyThreads : kThreads>;
+    RmsNormWindows<T, kMost, kPlain, kMost <= kMostRanksOfManyThreads ? kManyThreads : kThreads>;
 
 /// Blocks that a device keeps resident. One of more than kThreads takes the place of two.
 template <class Kernel>
@@ -55,53 +55,16 @@ unsigned resident(int ranks, unsigned threads) {
     unsigned blocks = std::numeric_limits<unsigned>::max();
     for (const symm::DataType type :
          {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
-        with_kernel(type, ranks, [&]<class T, int kMost>() {
-            blocks = std::min({blocks, resident<RmsNormPacks<T, kMost>>(threads),
-                               resident<RmsNormParts<T, kMost>>(threads),
-                               resident<RmsNormWindows<T, kMost>>(threads),
-                               resident<LongRowsInWindows<T, kMost>>(threads)});
-        });
-    }
-    return blocks;
-}
-
-std::size_t bytes_of_row(const RmsNormRows& rows) {
-    return rows.hidden * symm::size_of(rows.type);
-}
-std::size_t bytes_of(const RmsNormRows& rows) {
-    return rows.rows * bytes_of_row(rows);
-}
-
-void require_possible(const RmsNormRows& rows) {
-    refuse_unless(rows.type == symm::DataType::kFloat || rows.type == symm::DataType::kHalf ||
-                      rows.type == symm::DataType::kBfloat16,
-                  "RMSNorm takes float, half and bfloat16, not {}", symm::name_of(rows.type));
-    refuse_unless(rows.rows >= 1 && rows.rows <= kMostRows, "RMSNorm takes 1 to {} rows, not {}",
-                  kMostRows, rows.rows);
-    refuse_unless(rows.hidden >= kLeastHidden && rows.hidden <= kMostHidden &&
-                      bytes_of_row(rows) % sizeof(Pack) == 0,
-                  "a row of RMSNorm has {} to {} elements, in whole {} bytes, not {} {}",
-                  kLeastHidden, kMostHidden, sizeof(Pack), rows.hidden, symm::name_of(rows.type));
-    refuse_unless(rows.epsilon >= 0, "RMSNorm's epsilon is at least 0, not {}", rows.epsilon);
-    struct Named {
-        const char* name;
-        CUdeviceptr begin;
-        std::size_t bytes;
-    };
-    const Named all[] = {{"x", rows.x, bytes_of(rows)},
-                         {"residual", rows.residual, bytes_of(rows)},
-                         {"out", rows.out, bytes_of(rows)},
-                         {"weight", rows.weight, bytes_of_row(rows)}};
-    for (const Named& one : all) {
-        refuse_unless(one.begin != 0 && one.begin % sizeof(Pack) == 0,
-                      "RMSNorm's {} is at {:#x}: it has to begin at a multiple of {} bytes",
-                      one.name, one.begin, sizeof(Pack));
-        for (const Named& other : all) {
-            refuse_unless(
-                &other == &one || other.begin < one.begin || other.begin - one.begin >= one.bytes,
-                "RMSNorm's {} and {} overlap", one.name, other.name);
+        for (const bool is_plain : {true, false}) {
+            with_kernel(type, ranks, is_plain, [&]<class T, int kMost, bool kPlain>() {
+                blocks = std::min({blocks, resident<RmsNormPacks<T, kMost, kPlain>>(threads),
+                                   resident<RmsNormParts<T, kMost, kPlain>>(threads),
+                                   resident<RmsNormWindows<T, kMost, kPlain>>(threads),
+                                   resident<LongRowsInWindows<T, kMost, kPlain>>(threads)});
+            });
         }
     }
+    return blocks;
 }
 
 unsigned packs_of(const RmsNormRows& rows) {
@@ -109,12 +72,16 @@ unsigned packs_of(const RmsNormRows& rows) {
 }
 
 RmsNormParams params_of(const symm::OwnCollective& own, const RmsNormRows& rows) {
-    return {own.call({{rows.type}, rows.x, rows.out, std::size_t{rows.rows} * rows.hidden}),
+    return {own.call({{rows.type}, rows.x, rows.out, elements_of(rows)}),
             rows.residual,
             rows.weight,
             rows.rows,
             rows.hidden,
-            rows.epsilon};
+            rows.epsilon,
+            rows.weight_offset,
+            rows.bias,
+            rows.out_scale,
+            rows.float_weights};
 }
 
 /// Launches a kernel in which all threads of a block do a row: as many blocks as there are rows, if
@@ -153,14 +120,18 @@ void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) co
     const unsigned packs = packs_of(rows);
     constexpr unsigned kLanes = symm::simt::kWarpSize;
     const unsigned parts_of_row = (packs + kLanes - 1) / kLanes;
-    with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
-        if (packs * static_cast<unsigned>(own_.ranks() - 1) <= kThreads ||
-            rows.rows * parts_of_row > kMostParts) {
-            return launch(own_, rows, RmsNormPacks<T, kMost>{{call}}, rows.rows, stream, true);
+    const symm::LaunchShape& most = own_.most();
+    const unsigned lanes = rows.rows * parts_of_row * kLanes;
+    // A warp of RmsNormParts keeps the sum of one part, and finds the others' in the residual.
+    const bool has_place = rows.residual != 0 || lanes <= most.blocks * most.threads;
+    const bool by_parts = packs * static_cast<unsigned>(own_.ranks() - 1) > kThreads &&
+                          rows.rows * parts_of_row <= kMostParts && has_place;
+    with_kernel(rows.type, own_.ranks(), is_plain(rows), [&]<class T, int kMost, bool kPlain>() {
+        if (!by_parts) {
+            return launch(own_, rows, RmsNormPacks<T, kMost, kPlain>{{call}}, rows.rows, stream,
+                          true);
         }
-        using Kernel = RmsNormParts<T, kMost>;
-        const symm::LaunchShape& most = own_.most();
-        const unsigned lanes = rows.rows * parts_of_row * kLanes;
+        using Kernel = RmsNormParts<T, kMost, kPlain>;
         const unsigned threads = std::min(
             most.threads,
             std::max(kThreadsOfParts, (lanes / most.blocks + kLanes - 1) / kLanes * kLanes));
@@ -174,13 +145,13 @@ void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) co
 void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
                                   RmsNormWay asked) const {
     RmsNormWay way = asked;
-    const std::string text =
-        fmt::format("AllReduce and RMSNorm of {} x {} {}, epsilon {}, by {}", rows.rows,
-                    rows.hidden, symm::name_of(rows.type), rows.epsilon, symm::name_of(asked));
     const auto check = [&] {
         require_possible(rows);
         const bool x = own_.is_in_window(rows.x, bytes_of(rows));
-        const bool both = x && own_.is_in_window(rows.residual, bytes_of(rows));
+        refuse_unless(asked != RmsNormWay::kTwoShots || rows.residual != 0,
+                      "RMSNorm by two shots needs a residual, which holds the ranks' sums");
+        const bool both =
+            x && rows.residual != 0 && own_.is_in_window(rows.residual, bytes_of(rows));
         refuse_unless(asked != RmsNormWay::kOneShot || x,
                       "RMSNorm by one shot needs x in a window");
         refuse_unless(asked != RmsNormWay::kTwoShots || both,
@@ -200,24 +171,25 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
             piece.rows = std::min(at_once, left);
             launch_packs(piece, stream);
             piece.x += bytes_of(piece);
-            piece.residual += bytes_of(piece);
-            piece.out += bytes_of(piece);
+            piece.residual += rows.residual == 0 ? 0 : bytes_of(piece);
+            piece.out += bytes_of_out(piece);
         }
     };
     const auto by_windows = [&] {
         const RmsNormWindowsParams call{params_of(own_, rows), way == RmsNormWay::kTwoShots,
                                         own_.meeting(rows.x, rows.residual, bytes_of(rows)),
                                         own_.barrier()};
-        with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
-            if (packs_of(rows) > kThreads) {
-                launch(own_, rows, LongRowsInWindows<T, kMost>{call}, symm::kMaxBarrierBlocks,
-                       stream);
-            } else {
-                launch(own_, rows, RmsNormWindows<T, kMost>{call}, symm::kMaxBarrierBlocks, stream);
-            }
-        });
+        with_kernel(rows.type, own_.ranks(), is_plain(rows),
+                    [&]<class T, int kMost, bool kPlain>() {
+                        const auto by = [&]<class Kernel>(const Kernel& kernel) {
+                            launch(own_, rows, kernel, symm::kMaxBarrierBlocks, stream);
+                        };
+                        packs_of(rows) > kThreads ? by(LongRowsInWindows<T, kMost, kPlain>{call})
+                                                  : by(RmsNormWindows<T, kMost, kPlain>{call});
+                    });
     };
-    own_.queue(text, stream, check, [&] { way == RmsNormWay::kPacks ? by_packs() : by_windows(); });
+    own_.queue(text_of(rows, asked), stream, check,
+               [&] { way == RmsNormWay::kPacks ? by_packs() : by_windows(); });
 }
 
 }  // namespace symm::collectives

@@ -10,178 +10,14 @@
 ///   two shots each rank adds up its share of the rows, and stores it into the residuals of all
 ///   ranks.
 
-#include <cmath>
 #include <symm/kernel.hpp>
+
+#include "rms_norm_row.hpp"
 
 namespace symm::collectives {
 
-using Pack = symm::simt::Pack16;
-
-/// The most threads of a block, and of one with half as many registers for each: so many do longer
-/// rows, or two smaller blocks fit a multiprocessor.
-inline constexpr unsigned kThreads = 512;
-inline constexpr unsigned kManyThreads = 1024;
-/// For at most two ranks the registers suffice.
-template <int kMost>
-inline constexpr unsigned kThreadsFor = kMost <= 2 ? kManyThreads : kThreads;
-
-/// Parameters of all kernels. x is `in`, with `count` elements in all.
-struct RmsNormParams : symm::MailboxParams {
-    CUdeviceptr residual;
-    CUdeviceptr weight;  ///< One row.
-    unsigned rows;
-    unsigned hidden;  ///< Elements of a row: whole packs.
-    float epsilon;    ///< Added to the mean of a row's squares.
-
-    /// The sum of the ranks' packs, with the residual behind them. Its operation is known here, so
-    /// no other one is compiled.
-    template <class T, int kMost>
-    __host__ __device__ Pack sum_of(const Pack (&packs)[kMost]) const {
-        return symm::Reduction(symm::ReduceOp::kSum, ranks).reduce<T>(packs, ranks + 1);
-    }
-    /// 1 / rms of a row, from the sum of its squares.
-    __host__ __device__ float scale(float squares) const {
-        const auto elements = static_cast<float>(hidden);
-        NV_IF_ELSE_TARGET(NV_IS_DEVICE,  // approximate, as all ranks' results are
-                          (return rsqrtf(__fdividef(squares, elements) + epsilon);),
-                          (return 1.0F / std::sqrt(squares / elements + epsilon);))
-    }
-};
-
-/// The sum over the lanes, which all get the same bits.
-__host__ __device__ inline float sum_of_warp(const symm::simt::Warp& warp, float value) {
-    SYMM_UNROLL
-    for (unsigned distance = symm::simt::kWarpSize / 2; distance > 0; distance /= 2) {
-        if (distance < warp.size()) {
-            value += warp.shfl(value, warp.thread_rank() ^ distance);
-        }
-    }
-    return value;
-}
-
-template <class T>
-__host__ __device__ float squares_of(const Pack& pack) {
-    const auto elements = cuda::std::bit_cast<symm::Elements<T, Pack>>(pack);
-    float sum = 0;
-    SYMM_UNROLL
-    for (unsigned k = 0; k < symm::kPerPack<T, Pack>; ++k) {
-        const auto value = static_cast<float>(elements.at[k]);
-        sum += value * value;
-    }
-    return sum;
-}
-
-/// A pack of the output.
-template <class T>
-__host__ __device__ Pack scaled(const Pack& pack, float scale, const Pack& weight) {
-    const auto values = cuda::std::bit_cast<symm::Elements<T, Pack>>(pack);
-    const auto weights = cuda::std::bit_cast<symm::Elements<T, Pack>>(weight);
-    symm::Elements<T, Pack> result;
-    SYMM_UNROLL
-    for (unsigned k = 0; k < symm::kPerPack<T, Pack>; ++k) {
-        result.at[k] = static_cast<T>(static_cast<float>(values.at[k]) * scale *
-                                      static_cast<float>(weights.at[k]));
-    }
-    return cuda::std::bit_cast<Pack>(result);
-}
-
-/// A block's rows, one after another. Every thread of the block has one. The block's shared memory
-/// begins with `shared_bytes()`.
-template <class T>
-class RowNorm {
-public:
-    /// Bytes of shared memory for a row.
-    __host__ __device__ static unsigned shared_bytes(unsigned hidden) {
-        return sizeof(Squares) + hidden * static_cast<unsigned>(sizeof(T));
-    }
-
-    __host__ __device__ RowNorm(const symm::simt::ThreadBlock& block, const RmsNormParams& call)
-        : call_(call),
-          block_(block),
-          warp_(block),
-          all_(block),
-          squares_(block.shared<Squares>()),
-          packs_(reinterpret_cast<Pack*>(squares_ + 1)) {
-        if (block.thread_rank() < packs()) {  // long before it is needed
-            first_weight_ = weight()[block.thread_rank()];
-        }
-    }
-
-    __host__ __device__ unsigned rows() const { return call_.rows; }
-    __host__ __device__ unsigned packs() const { return call_.hidden / kElements; }
-
-    /// Calls `use(at, i)` for this thread's packs of a row: pack i of the row is pack `at` of all.
-    template <class Use>
-    __host__ __device__ void for_packs(unsigned row, const Use& use) const {
-        for (unsigned i = block_.thread_rank(); i < packs(); i += block_.size()) {
-            use(row * packs() + i, i);
-        }
-    }
-
-    /// Takes pack i of the row's new residual. The same thread always takes the same packs.
-    __host__ __device__ void take(unsigned i, const Pack& residual) {
-        sum_ += squares_of<T>(residual);
-        packs_[i] = residual;
-    }
-
-    /// Writes the row's output. False on all threads of the block, which then leave, if a wait of
-    /// one of them has given up.
-    __host__ __device__ bool finish(unsigned row, bool arrived) {
-        float all = 0;
-        if (!add_up_squares(arrived, all)) {
-            return false;
-        }
-        const float scale = call_.scale(all);
-        for_packs(row, [&](unsigned at, unsigned i) {
-            const Pack weights = i == block_.thread_rank() ? first_weight_ : weight()[i];
-            reinterpret_cast<Pack*>(call_.out)[at] = scaled<T>(packs_[i], scale, weights);
-        });
-        return true;
-    }
-
-private:
-    static constexpr unsigned kElements = symm::kPerPack<T, Pack>;
-    struct alignas(16) Squares {
-        float of_warp[2][kManyThreads / symm::simt::kWarpSize];
-    };
-
-    __host__ __device__ const Pack* weight() const {
-        return reinterpret_cast<const Pack*>(call_.weight);
-    }
-
-    /// `all`, which is 0, becomes the sum of all threads' squares of the row, with the same bits in
-    /// each. False on all threads of the block if one of them passes false.
-    __host__ __device__ bool add_up_squares(bool arrived, float& all) {
-        float* const squares = squares_->of_warp[half_];
-        const float of_warp = sum_of_warp(warp_, sum_);
-        if (warp_.thread_rank() == 0) {
-            squares[warp_.meta_group_rank()] = of_warp;
-        }
-        if (!all_.sync(arrived)) {
-            return false;
-        }
-        half_ = 1 - half_;
-        sum_ = 0;
-        const unsigned warps = (block_.size() + symm::simt::kWarpSize - 1) / symm::simt::kWarpSize;
-        for (unsigned w = 0; w < warps; ++w) {  // faster than five shuffles
-            all += squares[w];
-        }
-        return true;
-    }
-
-    const RmsNormParams& call_;
-    symm::simt::ThreadBlock block_;
-    symm::simt::Warp warp_;
-    symm::AbortBarrier all_;
-    Squares* squares_;
-    Pack* packs_;  ///< The row's new residual.
-    Pack first_weight_{};
-    float sum_ = 0;  ///< Of this thread's squares.
-    unsigned half_ = 0;
-};
-
 /// One shot through the mailbox, for at most kMost ranks: what a thread does with a pack.
-template <class T, int kMost>
+template <class T, int kMost, bool kPlain>
 struct MailedRows : RmsNormParams {
     static constexpr unsigned kMaxThreads = kThreadsFor<kMost>;
     /// The residual is added up like one more rank's pack.
@@ -200,7 +36,7 @@ struct MailedRows : RmsNormParams {
     /// Waits for pack `at` of all peers, and returns the new residual's. False if the wait gave up.
     __host__ __device__ bool receive(Session& mailbox, unsigned at, Pack& sum) const {
         const Pack mine = own(at);
-        const Pack before = reinterpret_cast<const Pack*>(residual)[at];
+        const Pack before = residual_at<kPlain>(at);
         Pack data[kMost + 1];
         SYMM_UNROLL
         for (int p = 0; p <= kMost; ++p) {
@@ -220,18 +56,22 @@ struct MailedRows : RmsNormParams {
                 mailbox.clear(p, at);
             }
         }
-        reinterpret_cast<Pack*>(residual)[at] = sum;
+        if (kPlain || residual != 0) {
+            reinterpret_cast<Pack*>(residual)[at] = sum;
+        }
     }
 };
 
 /// One shot through the mailbox: a block does a row.
-template <class T, int kMost>
-struct RmsNormPacks : MailedRows<T, kMost> {
-    static unsigned shared_bytes(unsigned hidden) { return RowNorm<T>::shared_bytes(hidden); }
+template <class T, int kMost, bool kPlain = true>
+struct RmsNormPacks : MailedRows<T, kMost, kPlain> {
+    static unsigned shared_bytes(unsigned hidden) {
+        return RowNorm<T, kPlain>::shared_bytes(hidden);
+    }
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
-        typename MailedRows<T, kMost>::Session mailbox(block, *this);
-        RowNorm<T> norm(block, *this);
+        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
+        RowNorm<T, kPlain> norm(block, *this);
         bool arrived = !mailbox.gave_up();
         for (unsigned row = block.group_index(); arrived && row < norm.rows();
              row += block.dim_blocks()) {
@@ -262,17 +102,17 @@ struct RmsNormWindowsParams : RmsNormParams {
 };
 
 /// One or two shots through windows, for at most kMost ranks.
-template <class T, int kMost, unsigned kMostThreads = kThreadsFor<kMost>>
+template <class T, int kMost, bool kPlain = true, unsigned kMostThreads = kThreadsFor<kMost>>
 struct RmsNormWindows : RmsNormWindowsParams {
     static constexpr unsigned kMaxThreads = kMostThreads;
     static unsigned shared_bytes(unsigned hidden) {
-        return RowNorm<T>::shared_bytes(hidden) + kMost * sizeof(symm::Buffers);
+        return RowNorm<T, kPlain>::shared_bytes(hidden) + kMost * sizeof(symm::Buffers);
     }
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
-        RowNorm<T> norm(block, *this);
-        auto* const all = reinterpret_cast<symm::Buffers*>(block.shared<char>() +
-                                                           RowNorm<T>::shared_bytes(hidden));
+        RowNorm<T, kPlain> norm(block, *this);
+        auto* const all = reinterpret_cast<symm::Buffers*>(
+            block.shared<char>() + RowNorm<T, kPlain>::shared_bytes(hidden));
         if (!rendezvous.meet(block, timeout, all)) {
             return;
         }
@@ -283,8 +123,7 @@ struct RmsNormWindows : RmsNormWindowsParams {
             return;
         }
         if (two_shots) {
-            normalize(block, norm, false,
-                      [&](unsigned at) { return reinterpret_cast<const Pack*>(residual)[at]; });
+            normalize(block, norm, false, [&](unsigned at) { return residual_at<true>(at); });
         }
         end.store_epoch();
     }
@@ -309,8 +148,9 @@ private:
     /// Writes the output of the block's rows that this rank adds up, or of the others. `pack_at`
     /// returns the new residual's pack `at` of all rows.
     template <class PackAt>
-    __host__ __device__ void normalize(const symm::simt::ThreadBlock& block, RowNorm<T>& norm,
-                                       bool own, const PackAt& pack_at) const {
+    __host__ __device__ void normalize(const symm::simt::ThreadBlock& block,
+                                       RowNorm<T, kPlain>& norm, bool own,
+                                       const PackAt& pack_at) const {
         auto owner = static_cast<int>(block.group_index()) % ranks;
         for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
             if (!two_shots || (owner == rank) == own) {
@@ -323,7 +163,7 @@ private:
 
     /// Returns the new residual, which it stores.
     __host__ __device__ Pack add_up(const Places& places, unsigned at) const {
-        const Pack before = reinterpret_cast<const Pack*>(residual)[at];
+        const Pack before = residual_at<kPlain>(at);
         Pack data[kMost + 1];
         SYMM_UNROLL
         for (int p = 0; p <= kMost; ++p) {
@@ -332,7 +172,7 @@ private:
         const Pack all = sum_of<T>(data);
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            if (p < (two_shots ? ranks : 1)) {
+            if (p < (two_shots ? ranks : 1) && (kPlain || residual != 0)) {
                 places.residual[p][at] = all;
             }
         }

@@ -17,8 +17,8 @@
 namespace symm::collectives {
 
 /// One shot through the mailbox, for at most kMost ranks.
-template <class T, int kMost>
-struct RmsNormParts : MailedRows<T, kMost> {
+template <class T, int kMost, bool kPlain = true>
+struct RmsNormParts : MailedRows<T, kMost, kPlain> {
     symm::Packet* squares;  ///< One packet for each part, zeroed before the first call.
     unsigned most_parts;    ///< Packets in `squares`: at least `rows * parts_of_row`.
     unsigned parts_of_row;
@@ -26,7 +26,7 @@ struct RmsNormParts : MailedRows<T, kMost> {
     static unsigned shared_bytes(unsigned) { return 0; }
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
-        typename MailedRows<T, kMost>::Session mailbox(block, *this);
+        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
         symm::simt::Waiter waiter(this->timeout);
         const symm::simt::Warp warp(block);
         const std::uint32_t epoch = this->epochs->next(block);
@@ -57,7 +57,7 @@ struct RmsNormParts : MailedRows<T, kMost> {
         for_parts(block, first, [&](const Part& part) {
             const symm::simt::Waiting waiting{symm::simt::Wait::kPacket, this->rank, this->rank,
                                               epoch};
-            const Pack weight = part.has_pack ? weights()[part.i] : Pack{};
+            const RowOutput<T, kPlain> output(*this, part.i, part.has_pack);
             float of_lane = 0;
             for (unsigned p = warp.thread_rank(); p < parts_of_row; p += warp.size()) {
                 std::uint64_t bits = 0;
@@ -65,13 +65,13 @@ struct RmsNormParts : MailedRows<T, kMost> {
                     arrived && symm::read_packet(waiter, &squares[part.of_row + p], waiting, bits);
                 of_lane += cuda::std::bit_cast<float>(static_cast<std::uint32_t>(bits));
             }
-            const float scale = this->scale(sum_of_warp(warp, of_lane));
+            const float scale = this->scale_of(sum_of_warp(warp, of_lane));
             if (warp.all(arrived) && part.has_pack) {
                 Pack sum = first_sum;
                 if (part.index != first.index) {
                     sum = reinterpret_cast<const Pack*>(this->residual)[part.at];
                 }
-                reinterpret_cast<Pack*>(this->out)[part.at] = scaled<T>(sum, scale, weight);
+                output.write(part.at, sum, scale);
             }
         });
         clear_unused(block, epoch % most_parts);
@@ -87,9 +87,6 @@ private:
         bool has_pack;    ///< False for a lane past the end of the row.
     };
 
-    __host__ __device__ const Pack* weights() const {
-        return reinterpret_cast<const Pack*>(this->weight);
-    }
     __host__ __device__ unsigned packs() const { return this->hidden / symm::kPerPack<T, Pack>; }
     __host__ __device__ static unsigned warps(const symm::simt::ThreadBlock& block) {
         return (block.size() + symm::simt::kWarpSize - 1) / symm::simt::kWarpSize;

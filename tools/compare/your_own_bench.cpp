@@ -63,10 +63,10 @@ public:
     }
 
     /// The median of each candidate's times, after a check of its `bytes` bytes of output.
-    /// `prepare` resets what calls change. Results may differ by `steps` of bfloat16.
-    void line(std::size_t size, CUdeviceptr out, std::size_t bytes, int steps,
+    /// `prepare` resets what calls change.
+    void line(std::size_t size, CUdeviceptr out, std::size_t bytes,
               const std::function<void()>& prepare) {
-        check(out, bytes, steps, prepare);
+        check(out, bytes, prepare);
         const bool emulated = symm::is_emulated();
         const int repeats = emulated ? 1 : 20;  // in a graph, and of the graph
         const symm::TurnTimer timer{rank, stream, repeats, repeats, [&](std::string_view what) {
@@ -83,9 +83,8 @@ public:
     }
 
 private:
-    /// Requires that each candidate writes all of `out`, as the first.
-    void check(CUdeviceptr out, std::size_t bytes, int steps,
-               const std::function<void()>& prepare) {
+    /// Requires that each candidate writes all of `out`, with the bits of the first.
+    void check(CUdeviceptr out, std::size_t bytes, const std::function<void()>& prepare) {
         constexpr std::uint16_t kPoison = 0xffff;
         std::vector<std::uint16_t> first;
         for (const Candidate& candidate : candidates) {
@@ -101,7 +100,7 @@ private:
             symm::copy_to_host(seen.data(), out, bytes);
             first = first.empty() ? seen : first;
             for (std::size_t i = 0; i < seen.size(); ++i) {
-                if (std::abs(seen[i] - first[i]) > steps || seen[i] == kPoison) {
+                if (seen[i] != first[i] || seen[i] == kPoison) {
                     throw std::runtime_error(fmt::format(
                         "rank {}: element {} is {:#x} by {}, and {:#x} by {}", rank.rank(), i,
                         seen[i], candidate.name, first[i], candidates.front().name));
@@ -137,7 +136,7 @@ void time_rms_norm(symm::Rank& rank, unsigned hidden, unsigned most_rows) {
     table.head("rows");
     for (; all.rows <= most_rows; all.rows *= 2) {
         const std::size_t bytes = row * all.rows;
-        table.line(all.rows, all.out, bytes, 1, [&] { fill(residual, bytes, 0); });
+        table.line(all.rows, all.out, bytes, [&] { fill(residual, bytes, 0); });
     }
     rank.bootstrap().barrier("done");
 }
@@ -165,7 +164,7 @@ void time_all_to_all(symm::Rank& rank, std::size_t most) {
     }
     table.head("bytes");
     for (; part <= most; part *= 4) {
-        table.line(part, out, ranks * part, 0, [] {});
+        table.line(part, out, ranks * part, [] {});
     }
     rank.bootstrap().barrier("done");
 }

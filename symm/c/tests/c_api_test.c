@@ -55,7 +55,68 @@ static void expect(symm_comm* comm, const float* device, size_t count, size_t fi
     free(values);
 }
 
-// AllReduce with RMSNorm: refused in a capture, three times, and refused.
+static void refuse_rms_norm(symm_comm* comm, symm_rms_norm call) {
+    const symm_result bad = SYMM_ERROR_INVALID_ARGUMENT;
+    const symm_rms_norm right = call;
+    FAILS(symm_all_reduce_rms_norm(comm, NULL, NULL), bad, "call is a null pointer");
+    call.size = 0;
+    FAILS(symm_all_reduce_rms_norm(comm, &call, NULL), bad, "sizeof(symm_rms_norm)");
+    call = right;
+    call.hidden = 500;
+    FAILS(symm_all_reduce_rms_norm(comm, &call, NULL), bad, "512 to 16384 elements");
+    call = right;
+    call.weight_type = SYMM_HALF;
+    FAILS(symm_all_reduce_rms_norm(comm, &call, NULL), bad, "or SYMM_FLOAT, not 6");
+    call = right;
+    call.out_type = SYMM_UINT8;
+    FAILS(symm_all_reduce_rms_norm(comm, &call, NULL), bad, "or SYMM_FLOAT8_E4M3, not 1");
+    call.out_type = SYMM_FLOAT8_E4M3;
+    FAILS(symm_all_reduce_rms_norm(comm, &call, NULL), bad, "needs an out_scale");
+    call = right;
+    call.out_scale = call.weight;
+    FAILS(symm_all_reduce_rms_norm(comm, &call, NULL), bad, "for no other out_type");
+    FAILS(symm_all_reduce(comm, call.x, call.out, 4, SYMM_FLOAT8_E4M3, SYMM_SUM, NULL), bad,
+          "10 is not a valid DataType");
+}
+
+// No residual, and every element of a row alike: out is 1 + 1 + the bias 0.5, divided by 0.625.
+static void use_float8(symm_comm* comm, symm_rms_norm call, float* values) {
+    const symm_stream stream = symm_comm_stream(comm);
+    const size_t count = (size_t)call.rows * call.hidden;
+    float* const more = call.residual;  // which is not used as that
+    const float scale = 0.625F;
+    unsigned char seen[512];
+    CHECK(call.hidden == sizeof(seen));
+    for (size_t i = 0; i < count; ++i) {
+        values[i] = (float)(1 << i / call.hidden);
+    }
+    OK(symm_copy(comm, (void*)call.x, values, count * sizeof(float)));
+    for (unsigned i = 0; i < call.hidden; ++i) {
+        values[i] = 1;
+        values[call.hidden + i] = 0.5F;
+    }
+    OK(symm_copy(comm, (void*)call.weight, values, call.hidden * sizeof(float)));
+    OK(symm_copy(comm, more, &values[call.hidden], call.hidden * sizeof(float)));
+    OK(symm_copy(comm, more + call.hidden, &scale, sizeof(scale)));
+    call.residual = NULL;
+    call.bias = more;
+    call.out_scale = more + call.hidden;
+    call.out_type = SYMM_FLOAT8_E4M3;
+    call.weight_offset = 1;
+    call.epsilon = 0;
+    for (int round = 0; round < 2; ++round) {
+        OK(symm_all_reduce_rms_norm(comm, &call, stream));
+        OK(symm_comm_synchronize(comm, stream));
+        for (unsigned row = 0; row < call.rows; ++row) {
+            OK(symm_copy(comm, seen, (char*)call.out + (size_t)row * call.hidden, sizeof(seen)));
+            for (unsigned i = 0; i < call.hidden; ++i) {
+                CHECK(seen[i] == 0x48);  // 2^(9 - 7)
+            }
+        }
+    }
+}
+
+// AllReduce with RMSNorm: refused in a capture, three times, refused, and to float8.
 static void use_rms_norm(symm_comm* comm) {
     enum { kHidden = 512, kRows = 5, kElements = kRows * kHidden };
     const symm_stream stream = symm_comm_stream(comm);
@@ -75,9 +136,19 @@ static void use_rms_norm(symm_comm* comm) {
     void *context = NULL, *graph = NULL;
     CHECK(retain(&context, symm_comm_device(comm)) == 0 && make_current(context) == 0);
     CHECK(begin(stream, 1) == 0);
-    FAILS(
-        symm_all_reduce_rms_norm(comm, x, residual, out, weight, 1, kHidden, SYMM_FLOAT, 0, stream),
-        SYMM_ERROR_INVALID_ARGUMENT, "cannot be captured");
+    symm_rms_norm call = {.size = sizeof(call),
+                          .x = x,
+                          .residual = residual,
+                          .out = out,
+                          .weight = weight,
+                          .rows = kRows,
+                          .hidden = kHidden,
+                          .type = SYMM_FLOAT,
+                          .weight_type = SYMM_FLOAT,
+                          .out_type = SYMM_FLOAT,
+                          .epsilon = 5000};
+    FAILS(symm_all_reduce_rms_norm(comm, &call, stream), SYMM_ERROR_INVALID_ARGUMENT,
+          "cannot be captured");
     CHECK(end(stream, &graph) == 0 && destroy(graph) == 0 && make_current(NULL) == 0);
     CHECK(release(symm_comm_device(comm)) == 0);
     for (int i = 0; i < kHidden; ++i) {
@@ -91,8 +162,7 @@ static void use_rms_norm(symm_comm* comm) {
         }
         OK(symm_copy(comm, residual, values, sizeof(values)));
         poison(comm, out, kElements);
-        OK(symm_all_reduce_rms_norm(comm, x, residual, out, weight, kRows, kHidden, SYMM_FLOAT,
-                                    5000.0F, stream));
+        OK(symm_all_reduce_rms_norm(comm, &call, stream));
         OK(symm_comm_synchronize(comm, stream));
         for (int i = 0; i < kElements; ++i) {
             for (int rank = 0; rank < ranks; ++rank) {
@@ -114,8 +184,8 @@ static void use_rms_norm(symm_comm* comm) {
             }
         }
     }
-    FAILS(symm_all_reduce_rms_norm(comm, x, residual, out, weight, 1, 500, SYMM_FLOAT, 0, stream),
-          SYMM_ERROR_INVALID_ARGUMENT, "512 to 16384 elements");
+    refuse_rms_norm(comm, call);
+    use_float8(comm, call, values);
     OK(symm_window_release(comm, window));
 }
 

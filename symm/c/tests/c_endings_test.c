@@ -223,8 +223,7 @@ static void uses(void) {
     FAILS(symm_broadcast(comm, window, window, 1, SYMM_FLOAT, 0, stream), refused, kOfParent);
     FAILS(symm_reduce(comm, window, window, 1, SYMM_FLOAT, SYMM_SUM, 0, stream), refused,
           kOfParent);
-    FAILS(symm_all_reduce_rms_norm(comm, window, window, window, window, 1, 512, SYMM_FLOAT, 0,
-                                   stream),
+    FAILS(symm_all_reduce_rms_norm(comm, &(symm_rms_norm){.size = sizeof(symm_rms_norm)}, stream),
           refused, kOfParent);
     FAILS(symm_window_allocate(comm, 4096, &other), refused, kOfParent);
     FAILS(symm_window_register(comm, window, 4096, &other), refused, kOfParent);

@@ -139,6 +139,7 @@ int main(int argc, char** argv) {
             // Two warps. Where waits may give up, that takes hours.
             scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
             scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
+            scene("packs/2x1/2rounds", {2, {1, 1}, 8, {}, Way::kPacks}),
             scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),
             scene("packs/2x2/3rows", {2, {3, 1}, 4, {.threads = 2}, Way::kPacks}),
             scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),

@@ -12,6 +12,7 @@ import sys
 
 ALL_TO_ALL = "all_to_all_kernel.hpp"
 RMS_NORM = "all_reduce_rms_norm_kernel.hpp"
+ROW_NORM = "rms_norm_row.hpp"
 LONG_ROWS = "long_rows_kernel.hpp"
 WRONG = "(element|received count) is wrong"
 ROW = "(residual|output) is wrong"
@@ -51,13 +52,14 @@ MUTANTS = [
     ("the sentinel", RMS_NORM, "mailbox.clear(p, at);", "", "rms_norm/packs/2x1", ROW),
     ("the check of giving up", RMS_NORM, "bool arrived = !mailbox.gave_up();",
      "bool arrived = true;", "rms_norm/packs/2x1", STORES),
-    ("the second half of the squares", RMS_NORM, "half_ = 1 - half_;", "",
+    ("the second half of the squares", ROW_NORM, "half_ = 1 - half_;", "",
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
-    ("the row's sync", RMS_NORM, "if (!all_.sync(arrived)) {", "if (!arrived) {",
+    ("the row's sync", ROW_NORM, "if (!all_.sync(arrived)) {", "if (!arrived) {",
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
-    ("the row's vote", RMS_NORM, "all_.sync(arrived)", "all_.sync(true)",
+    ("the row's vote", ROW_NORM, "all_.sync(arrived)", "all_.sync(true)",
      "rms_norm/packs/2x1", "gave up has stored a wrong output"),
-    ("a new sum for each row", RMS_NORM, "        sum_ = 0;\n", "", "rms_norm/packs/2x2", ROW),
+    ("the other rounds' squares", ROW_NORM, "first < packs(); first += block_.size()",
+     "first < 1; ++first", "rms_norm/packs/2x1/2rounds", ROW),
     ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * norm.packs());", "",
      "rms_norm/packs/2x1", ROW + "|no thread can go on"),
     ("the check of giving up", LONG_ROWS, "bool arrived = !mailbox.gave_up();",

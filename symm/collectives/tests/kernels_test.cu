@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "common/cuda/copy.hpp"
@@ -14,21 +15,25 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "symm/collectives/all_reduce_rms_norm_kernel.hpp"
 #include "symm/collectives/all_to_all_kernel.hpp"
+#include "symm/collectives/long_rows_kernel.hpp"
 
 namespace symm::collectives {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr unsigned kSlots = 640;
+constexpr unsigned kSlots = 1280;
 constexpr std::size_t kMost = 13;  ///< Elements of a part.
 constexpr unsigned kElement = 3;   ///< Bytes: the last packet is not full.
 constexpr unsigned kRows = 5;
 constexpr unsigned kThreads = 128;  ///< Four warps: three sums or more round by their order.
-constexpr unsigned kHidden = 4 * kThreads;  ///< One pack for each thread.
+constexpr unsigned kHidden = 8 * kThreads;  ///< Two packs for each thread.
+constexpr unsigned kPartsOfRow = kHidden / 4 / symm::simt::kWarpSize;
+constexpr unsigned kMostParts = kRows * kPartsOfRow + 1;
 constexpr float kEpsilon = 0.25F;
 
 struct Memory {
     symm::Epochs epochs;
+    symm::Packet squares[kMostParts];
     alignas(16) symm::simt::Pack16 slots[2][kRanks - 1][kSlots];
     unsigned char in[kRanks][kMost * kElement];
     unsigned char out[kRanks][kMost * kElement];
@@ -116,19 +121,27 @@ TEST(AllToAll, BringsTheElementsThatEachRankHas) {
     });
 }
 
-/// The memory after a call of RmsNormPacks on these inputs.
-Memory normalize(symm::Rank& rank, Side& side, const Memory& before) {
+/// The memory after a call on these inputs: by RmsNormPacks, or by RmsNormParts without `threads`.
+Memory normalize(symm::Rank& rank, Side& side, const Memory& before, unsigned threads = kThreads) {
     side.put(offsetof(Memory, x), before.x);
     side.put(offsetof(Memory, residual), before.residual);
     side.put(offsetof(Memory, weight), before.weight);
     rank.bootstrap().barrier("inputs are there");
-    symm::launch(side.stream.get(), 2, kThreads,
-                 RmsNormPacks<float, 2>{
-                     {{side.call(offsetof(Memory, x), offsetof(Memory, rows_out),
-                                 std::size_t{kRows} * kHidden),
-                       side.local() + offsetof(Memory, residual),
-                       side.local() + offsetof(Memory, weight), kRows, kHidden, kEpsilon}}},
-                 RowNorm<float>::shared_bytes(kHidden));
+    const RmsNormParams call{
+        side.call(offsetof(Memory, x), offsetof(Memory, rows_out), std::size_t{kRows} * kHidden),
+        side.local() + offsetof(Memory, residual),
+        side.local() + offsetof(Memory, weight),
+        kRows,
+        kHidden,
+        kEpsilon};
+    if (threads > 0) {
+        symm::launch(side.stream.get(), 2, threads, RmsNormPacks<float, 2>{{call}},
+                     RowNorm<float>::shared_bytes(kHidden));
+    } else {
+        auto* const squares = side.range.at<Memory>(rank.rank())->squares;
+        symm::launch(side.stream.get(), 2, kThreads,
+                     RmsNormParts<float, 2>{{{call}}, squares, kMostParts, kPartsOfRow}, 0);
+    }
     return side.contents();
 }
 
@@ -165,20 +178,20 @@ TEST(RowNorm, NormalizesEachRow) {
     });
 }
 
-// One warp's sum of squares is 2^24, the others' are 1: after 2^24 each 1 is rounded off, before it
-// none is. All other elements are so small that no warp's sum shows them. They and the weights are
+// One part's sum of squares is 2^24, the others' are 1: after 2^24 each 1 is rounded off, before it
+// none is. All other elements are so small that no part's sum shows them. They and the weights are
 // powers of two, so the outputs are exactly the numbers by which the threads have scaled.
 TEST(RowNorm, ScalesARowByOneNumber) {
     symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
         Side side(rank, 0xff);
-        constexpr unsigned kOfWarp = 4 * symm::simt::kWarpSize;
+        constexpr unsigned kOfPart = 4 * symm::simt::kWarpSize;
         Memory before{};
         std::fill_n(before.weight, kHidden, 1.0F);
         for (unsigned row = 0; row < kRows; ++row) {
-            const unsigned large = row % (kHidden / kOfWarp);
+            const unsigned large = row % (kHidden / kOfPart);
             for (unsigned i = 0; i < kHidden; ++i) {
-                const float value = i % kOfWarp != 1       ? 0x1p-20F
-                                    : i / kOfWarp == large ? 0x1p12F
+                const float value = i % kOfPart != 1       ? 0x1p-20F
+                                    : i / kOfPart == large ? 0x1p12F
                                                            : 1.0F;
                 before.x[row][i] = value / 2;  // in both ranks
             }
@@ -192,6 +205,31 @@ TEST(RowNorm, ScalesARowByOneNumber) {
                 ASSERT_EQ(scale(i), scale(0))
                     << "the threads of row " << row << " scale by different numbers: element " << i
                     << " and element 0";
+            }
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+TEST(RowNorm, HasTheSameBitsInEachBlockAndByParts) {
+    symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
+        Side side(rank, 0xff);
+        Memory before{};
+        std::fill_n(before.weight, kHidden, 1.0F);
+        for (unsigned i = 0; i < kRows * kHidden; ++i) {  // no order of a sum rounds as another
+            before.x[i / kHidden][i % kHidden] =
+                static_cast<float>(i * 2654435761U >> 8) * 0x1p-23F - 1;
+        }
+        const Memory first = normalize(rank, side, before);
+        for (const unsigned threads : {0U, 32U, 96U, 256U}) {
+            rank.bootstrap().barrier("results are read");
+            const Memory other = normalize(rank, side, before, threads);
+            for (unsigned i = 0; i < kRows * kHidden; ++i) {
+                const unsigned row = i / kHidden;
+                ASSERT_EQ(other.rows_out[row][i % kHidden], first.rows_out[row][i % kHidden])
+                    << "row " << row << " has other bits "
+                    << (threads == 0 ? "by parts" : "in a block of " + std::to_string(threads))
+                    << " than in one of " << kThreads << ": element " << i % kHidden;
             }
         }
         rank.bootstrap().barrier("done");

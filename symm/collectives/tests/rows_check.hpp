@@ -4,7 +4,9 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -22,18 +24,31 @@ void with_row_type(symm::DataType type, const Use& use) {
                                            : use(__nv_bfloat16{});
 }
 
+/// What a call has beyond x, residual and weights of one type.
+struct RowsOptions {
+    bool residual = true;
+    bool float_weights = false;
+    float weight_offset = 0;
+    bool bias = false;
+    bool float8 = false;
+};
+
 /// Buffers of one rank and their contents; x and residual are in windows unless `in_windows` is
 /// false. Inputs are small multiples of 1/4, so that sums of eight ranks are exact.
 class CheckedRows {
 public:
     static constexpr float kEpsilon = 0.25F;  // shows in each output
+    static constexpr float kOutScale = 0.75F;
 
     CheckedRows(symm::Rank& rank, symm::Communicator& communicator, symm::DataType type,
-                unsigned rows, unsigned hidden, bool in_windows = true)
+                unsigned rows, unsigned hidden, bool in_windows = true,
+                const RowsOptions& options = {})
         : rank_(rank),
           bytes_(std::size_t{rows} * hidden * symm::size_of(type)),
           out_(bytes_),
-          weight_(hidden * symm::size_of(type)),
+          weight_(hidden * sizeof(float)),
+          bias_(hidden * sizeof(float)),
+          out_scale_(sizeof(float)),
           no_window_(2 * bytes_),
           rows_{in_windows ? communicator.allocate(bytes_) : no_window_.address(),
                 in_windows ? communicator.allocate(bytes_) : no_window_.address() + bytes_,
@@ -42,7 +57,16 @@ public:
                 rows,
                 hidden,
                 type,
-                kEpsilon} {}
+                kEpsilon,
+                options.float_weights,
+                options.weight_offset,
+                options.bias ? bias_.address() : 0,
+                options.float8 ? out_scale_.address() : 0} {
+        if (!options.residual) {
+            rows_.residual = 0;
+        }
+        symm::copy_to_device(out_scale_.address(), &kOutScale, sizeof(kOutScale));
+    }
 
     const RmsNormRows& rows() const { return rows_; }
 
@@ -51,9 +75,18 @@ public:
         with_row_type(rows_.type, [&](auto zero) {
             using T = decltype(zero);
             upload<T>(rows_.x, count(), [&](std::size_t i) { return x(rank_.rank(), call, i); });
-            upload<T>(rows_.residual, count(), [&](std::size_t i) { return before(call, i); });
-            upload<T>(rows_.weight, rows_.hidden, weight);
+            if (rows_.residual != 0) {
+                upload<T>(rows_.residual, count(), [&](std::size_t i) { return before(call, i); });
+            }
+            if (!rows_.float_weights) {
+                upload<T>(weight_.address(), rows_.hidden, weight);
+                upload<T>(bias_.address(), rows_.hidden, bias);
+            }
         });
+        if (rows_.float_weights) {  // which no shorter type can hold
+            upload<float>(weight_.address(), rows_.hidden, float_weight);
+            upload<float>(bias_.address(), rows_.hidden, bias);
+        }
         symm::fill(rows_.out, 0xff, bytes_);
         rank_.bootstrap().barrier("inputs are written");
     }
@@ -78,6 +111,8 @@ private:
     }
     static float before(unsigned call, std::size_t i) { return quarter(i * 17 + call * 271 + 5); }
     static float weight(std::size_t i) { return static_cast<float>(1 + i % 5) / 4; }
+    static float float_weight(std::size_t i) { return weight(i) * 1.0051F; }
+    static float bias(std::size_t i) { return static_cast<float>(i % 7) / 8; }
 
     template <class T, class Value>
     static void upload(CUdeviceptr to, std::size_t count, const Value& value) {
@@ -92,42 +127,71 @@ private:
     template <class T>
     std::uint64_t check_as(unsigned call) const {
         std::vector<T> residual(count());
-        std::vector<T> out(count());
-        symm::copy_to_host(residual.data(), rows_.residual, bytes_);
-        symm::copy_to_host(out.data(), rows_.out, bytes_);
+        if (rows_.residual != 0) {
+            symm::copy_to_host(residual.data(), rows_.residual, bytes_);
+        }
+        const std::vector<float> out = outputs<T>();
         const double rounding = sizeof(T) == 4 ? 2e-6 : std::is_same_v<T, __half> ? 1e-3 : 8e-3;
         std::uint64_t bits = 0;
         for (std::size_t row = 0; row < rows_.rows; ++row) {
             const std::size_t first = row * rows_.hidden;
+            std::vector<float> sums(rows_.hidden);
             double squares = 0;
-            for (std::size_t i = first; i < first + rows_.hidden; ++i) {
-                float sum = 0;
-                for (int p = 0; p < rank_.size(); ++p) {
-                    sum += x(p, call, i);
-                }
-                const auto expected = static_cast<float>(static_cast<T>(sum + before(call, i)));
-                const auto seen = static_cast<float>(residual[i]);
-                require(seen == expected, "rank {}: residual {} of row {} is {}, not {}",
-                        rank_.rank(), i - first, row, seen, expected);
-                squares += static_cast<double>(expected) * expected;
+            for (std::size_t i = 0; i < rows_.hidden; ++i) {
+                sums[i] = static_cast<float>(static_cast<T>(sum(call, first + i)));
+                squares += static_cast<double>(sums[i]) * sums[i];
+                const auto seen = static_cast<float>(residual[first + i]);
+                require(rows_.residual == 0 || seen == sums[i],
+                        "rank {}: residual {} of row {} is {}, not {}", rank_.rank(), i, row, seen,
+                        sums[i]);
             }
             const double rms = std::sqrt(squares / rows_.hidden + rows_.epsilon);
-            for (std::size_t i = first; i < first + rows_.hidden; ++i) {
-                const double expected = static_cast<float>(residual[i]) / rms * weight(i - first);
-                const auto seen = static_cast<float>(out[i]);
-                require(std::abs(seen - expected) <= rounding * std::abs(expected),
-                        "rank {}: output {} of row {} is {}, not {}", rank_.rank(), i - first, row,
-                        seen, expected);
+            for (std::size_t i = 0; i < rows_.hidden; ++i) {
+                const float seen = out[first + i];
+                const double scaled = sums[i] / rms * (factor(i) + rows_.weight_offset);
+                const double exact = rows_.bias == 0 ? scaled : scaled + bias(i);
+                const double sizes = std::abs(scaled) + std::abs(exact);
+                const bool is_right = rows_.out_scale == 0
+                                          ? std::abs(seen - exact) <= rounding * sizes / 2
+                                          : is_rounded_to_float8(seen, exact / kOutScale);
+                require(is_right, "rank {}: output {} of row {} is {}, not {}", rank_.rank(), i,
+                        row, seen, exact);
                 bits = bits * 31 + std::bit_cast<std::uint32_t>(seen);
             }
         }
         return bits;
+    }
+    float sum(unsigned call, std::size_t i) const {
+        float sum = rows_.residual == 0 ? 0 : before(call, i);
+        for (int p = 0; p < rank_.size(); ++p) {
+            sum += x(p, call, i);
+        }
+        return sum;
+    }
+    double factor(std::size_t i) const { return rows_.float_weights ? float_weight(i) : weight(i); }
+
+    template <class T>
+    std::vector<float> outputs() const {
+        const auto read = [&]<class Element>(Element) {
+            std::vector<Element> elements(count());
+            symm::copy_to_host(elements.data(), rows_.out, count() * sizeof(Element));
+            return std::vector<float>(elements.begin(), elements.end());
+        };
+        return rows_.out_scale == 0 ? read(T{}) : read(__nv_fp8_e4m3{});
+    }
+    /// e4m3 has three bits behind the first one, at least 2^-9, at most 448.
+    static bool is_rounded_to_float8(double seen, double exact) {
+        return std::abs(exact) > 448
+                   ? seen == std::copysign(448, exact)
+                   : std::abs(seen - exact) <= std::max(std::abs(exact) * 0.0626, 0x1.01p-10);
     }
 
     symm::Rank& rank_;
     std::size_t bytes_;
     symm::DeviceMemory out_;
     symm::DeviceMemory weight_;
+    symm::DeviceMemory bias_;
+    symm::DeviceMemory out_scale_;
     symm::DeviceMemory no_window_;  ///< x and the residual, if they are in none.
     RmsNormRows rows_;
 };

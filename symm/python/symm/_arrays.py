@@ -74,6 +74,14 @@ def memory_of(array: Any, stream: CallStream) -> Array:
     raise TypeError(f"{type(array).__name__} has neither __cuda_array_interface__ nor __dlpack__")
 
 
+def without_float8(array: Any) -> Any:
+    """An array of float8_e4m3fn as one of uint8, which all libraries know; others as they are."""
+    dtype = getattr(array, "dtype", None)
+    if getattr(dtype, "name", str(dtype).removeprefix("torch.")) != "float8_e4m3fn":
+        return array
+    return array.view(sys.modules["torch"].uint8 if str(dtype)[:6] == "torch." else "uint8")
+
+
 def _of_tensor(tensor: Any, stream: CallStream) -> Array:
     if not tensor.is_contiguous():
         raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is not contiguous: pass a "

@@ -14,6 +14,7 @@ from ._arguments import integer
 from ._arrays import HOST, SOME_GPU, Array, CallStream, memory_of
 from ._comm import Comm
 from ._library import TYPES, Options, c, is_emulated
+from ._rms_norm import rms_norm_call
 from ._waits import RunHere
 from ._windows import array_maker, load
 
@@ -162,30 +163,36 @@ class Communicator:
                           (_arguments.operation(op), self._root(root)), stream)
 
     def all_reduce_rms_norm(self, x: Any, residual: Any, weight: Any, out: Any,
-                            epsilon: float = 1e-5, stream: Any = None) -> Any:
-        """Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one
-        kernel: rms is the square root of epsilon plus the mean of a row's squares. Returns `out`.
+                            epsilon: float = 1e-5, stream: Any = None, *,
+                            weight_offset: float = 0, bias: Any = None,
+                            out_scale: Any = None) -> Any:
+        """Queues, as one kernel and row by row:
+
+            residual += sum of all ranks' x
+            out = (residual / rms(residual) * (weight + weight_offset) + bias) / out_scale
+
+        rms is the square root of epsilon plus the mean of a row's squares. Returns `out`. The bits
+        of a row do not depend on the other rows, nor on how many there are.
 
         x, residual, out: shape (rows, hidden), or (..., hidden); float32, float16 or bfloat16. 1 to
             8,192 rows of 512 to 16,384 elements, each of whole 16 bytes. The residual is the same
-            on all ranks.
-        weight: shape (hidden,), the same on all ranks.
+            on all ranks. None: x's sum takes its place, and is not stored.
+        weight, bias: shape (hidden,), of the type of x, or float32; the same on all ranks.
+        weight_offset: 1 for models whose weights are (1 + w), as Gemma's.
+        out_scale: one float32 on the GPU. `out` is then float8_e4m3fn, or uint8 for its bits, and
+            values that do not fit become 448 or -448.
 
         A communicator's first such call waits for the other ranks', and cannot be captured.
         Otherwise as all_reduce(), and the arrays do not overlap."""
-        epsilon, where = _arguments.number("epsilon", epsilon), self._stream(stream)
-        arrays = self._arrays((x, weight), (residual, out), where)
-        shapes = [array.shape for array in arrays]
-        if shapes[2:] != [shapes[0]] * 2 or len(shapes[1]) != 1 or shapes[0][-1:] != shapes[1]:
-            raise ValueError(
-                "x has shape {}, weight {}, residual {} and out {}: x, residual and out must have "
-                "one shape (..., hidden), and weight (hidden,)".format(*shapes))
-        source, weights, *targets = (array.address for array in arrays)
-        self._comm.queue(
-            c.symm_all_reduce_rms_norm, None,
-            (source, *targets, weights, integer("rows", math.prod(shapes[0][:-1]), 0, _UNSIGNED),
-             integer("hidden", shapes[1][0], 0, _UNSIGNED), self._type(arrays), epsilon),
-            where.handle, arrays)
+        where = self._stream(stream)
+        call, arrays = rms_norm_call(
+            lambda inputs, outputs: self._arrays(inputs, outputs, where),
+            _arguments.number("epsilon", epsilon),
+            _arguments.number("weight_offset", weight_offset),
+            {"x": x, "residual": residual, "out": out, "weight": weight, "bias": bias,
+             "out_scale": out_scale})
+        self._comm.queue(c.symm_all_reduce_rms_norm, None, (ctypes.byref(call),), where.handle,
+                         arrays)
         return out
 
     def _root(self, root: int) -> int:

@@ -7,6 +7,8 @@ from pathlib import Path
 #: Types of elements, by PyTorch's and NumPy's names, and their sizes in bytes; in symm.h's order.
 TYPES = {"int8": 1, "uint8": 1, "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "float16": 2,
          "float32": 4, "float64": 8, "bfloat16": 2}
+#: Its number in symm.h: only the output of an AllReduce with RMSNorm may have it.
+FLOAT8 = len(TYPES)
 #: Operations, in symm.h's order.
 OPS = ("sum", "prod", "max", "min", "avg")
 
@@ -28,6 +30,17 @@ class Options(ctypes.Structure):
 
     _fields_ = [("size", ctypes.c_size_t), ("device", ctypes.c_int), ("timeout", ctypes.c_double),
                 ("max_blocks", ctypes.c_uint)]
+
+
+class RmsNorm(ctypes.Structure):
+    """symm_rms_norm."""
+
+    _fields_ = [("size", ctypes.c_size_t),
+                *((name, ctypes.c_void_p)
+                  for name in ("x", "residual", "out", "weight", "bias", "out_scale")),
+                ("rows", ctypes.c_uint), ("hidden", ctypes.c_uint), ("type", ctypes.c_int),
+                ("weight_type", ctypes.c_int), ("out_type", ctypes.c_int),
+                ("epsilon", ctypes.c_float), ("weight_offset", ctypes.c_float)]
 
 
 def _open() -> ctypes.CDLL:
@@ -69,8 +82,7 @@ def _load() -> ctypes.CDLL:
              "broadcast_may_wait"),
             ([pointer, pointer, pointer, size, integer, integer, integer, pointer], "reduce",
              "reduce_may_wait"),
-            ([pointer] * 5 + [ctypes.c_uint, ctypes.c_uint, integer, ctypes.c_float, pointer],
-             "all_reduce_rms_norm")):
+            ([pointer, ctypes.POINTER(RmsNorm), pointer], "all_reduce_rms_norm")):
         for name in names:
             getattr(library, f"symm_{name}").argtypes = parameters
     library.symm_comm_stream.restype = pointer

@@ -16,6 +16,13 @@ import symm
 from ranks import on_ranks, values
 
 
+def float8_values(bits):
+    """Numbers of float8 (e4m3): a sign, four bits of exponent and three behind the first one."""
+    exponents, digits = (bits >> 3 & 15).astype(int), (bits & 7).astype(float)
+    sizes = numpy.where(exponents == 0, digits * 2.0**-9, (1 + digits / 8) * 2.0**(exponents - 7))
+    return numpy.where(bits & 128, -sizes, sizes)
+
+
 class Calls(unittest.TestCase):
 
     def test_all_types_in_windows_and_elsewhere(self):
@@ -58,6 +65,27 @@ class Calls(unittest.TestCase):
                 rms = numpy.sqrt((all_x ** 2).mean(axis=1, keepdims=True) + 50)
                 numpy.testing.assert_allclose(out, all_x / rms * weight, rtol=1e-3)
         on_ranks(3, body)
+
+    def test_rms_norm_options(self):
+        def body(c):
+            shape, dtype = (5, 1024), "float16"
+            x, out = c.empty(shape, dtype), numpy.empty(shape, "uint8")
+            x[:] = values(c.rank, shape, dtype)
+            weight, bias = (values(r, 1024, "float32") * 1.001 for r in (3, 4))
+            scale = numpy.full(1, 0.25, "float32")
+            for residual in (None, c.empty(shape, dtype)):
+                before = 0
+                if residual is not None:
+                    residual[:] = before = values(2, shape, dtype) / 4
+                c.all_reduce_rms_norm(x, residual, weight, out, weight_offset=1, bias=bias,
+                                      out_scale=scale)
+                c.synchronize()
+                all_x = sum(values(r, shape, "float64") for r in range(c.ranks)) + before
+                rms = numpy.sqrt((all_x ** 2).mean(axis=1, keepdims=True) + 1e-5)
+                expected = (all_x / rms * (weight + 1) + bias) / scale
+                numpy.testing.assert_allclose(float8_values(out), expected, rtol=0.0626,
+                                              atol=2**-9)
+        on_ranks(2, body)
 
     def test_halves(self):
         def body(c):
