@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
             scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
             // Blocks of two warps, whose parts are shorter than a warp.
-            scene("parts/2x64x2", {2, {4, 3}, 4, {.threads = 64, .blocks = 2}, Way::kParts}, false),
+            scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),
             scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
             scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
             scene("parts/2x1x2/old",

@@ -126,6 +126,7 @@ Memory normalize(symm::Rank& rank, Side& side, const Memory& before, unsigned th
     side.put(offsetof(Memory, x), before.x);
     side.put(offsetof(Memory, residual), before.residual);
     side.put(offsetof(Memory, weight), before.weight);
+    symm::fill(side.local() + offsetof(Memory, rows_out), 0xff, sizeof(Memory::rows_out));
     rank.bootstrap().barrier("inputs are there");
     const RmsNormParams call{
         side.call(offsetof(Memory, x), offsetof(Memory, rows_out), std::size_t{kRows} * kHidden),
@@ -178,25 +179,28 @@ TEST(RowNorm, NormalizesEachRow) {
     });
 }
 
-// One part's sum of squares is 2^24, the others' are 1: after 2^24 each 1 is rounded off, before it
-// none is. All other elements are so small that no part's sum shows them. They and the weights are
-// powers of two, so the outputs are exactly the numbers by which the threads have scaled.
+/// Rows whose sum of squares is another in each order: one part's is 2^24, the others' are 1. After
+/// 2^24 each 1 is rounded off, before it none is. All other elements are so small that no part's
+/// sum shows them. They and the weights are powers of two, so the outputs are exactly the numbers
+/// by which the threads have scaled.
+Memory uneven_rows() {
+    constexpr unsigned kOfPart = 4 * symm::simt::kWarpSize;
+    Memory rows{};
+    std::fill_n(rows.weight, kHidden, 1.0F);
+    for (unsigned row = 0; row < kRows; ++row) {
+        const unsigned large = row % kPartsOfRow;
+        for (unsigned i = 0; i < kHidden; ++i) {
+            const float value = i % kOfPart != 1 ? 0x1p-20F : i / kOfPart == large ? 0x1p12F : 1.0F;
+            rows.x[row][i] = value / 2;  // in both ranks
+        }
+    }
+    return rows;
+}
+
 TEST(RowNorm, ScalesARowByOneNumber) {
     symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
         Side side(rank, 0xff);
-        constexpr unsigned kOfPart = 4 * symm::simt::kWarpSize;
-        Memory before{};
-        std::fill_n(before.weight, kHidden, 1.0F);
-        for (unsigned row = 0; row < kRows; ++row) {
-            const unsigned large = row % (kHidden / kOfPart);
-            for (unsigned i = 0; i < kHidden; ++i) {
-                const float value = i % kOfPart != 1       ? 0x1p-20F
-                                    : i / kOfPart == large ? 0x1p12F
-                                                           : 1.0F;
-                before.x[row][i] = value / 2;  // in both ranks
-            }
-        }
-        const Memory after = normalize(rank, side, before);
+        const Memory after = normalize(rank, side, uneven_rows());
         for (unsigned row = 0; row < kRows; ++row) {
             for (unsigned i = 0; i < kHidden; ++i) {
                 const auto scale = [&](unsigned at) {
@@ -214,12 +218,7 @@ TEST(RowNorm, ScalesARowByOneNumber) {
 TEST(RowNorm, HasTheSameBitsInEachBlockAndByParts) {
     symm::run_ranks({2, symm::RankMode::kThread, {}}, [](symm::Rank& rank) {
         Side side(rank, 0xff);
-        Memory before{};
-        std::fill_n(before.weight, kHidden, 1.0F);
-        for (unsigned i = 0; i < kRows * kHidden; ++i) {  // no order of a sum rounds as another
-            before.x[i / kHidden][i % kHidden] =
-                static_cast<float>(i * 2654435761U >> 8) * 0x1p-23F - 1;
-        }
+        const Memory before = uneven_rows();
         const Memory first = normalize(rank, side, before);
         for (const unsigned threads : {0U, 32U, 96U, 256U}) {
             rank.bootstrap().barrier("results are read");
