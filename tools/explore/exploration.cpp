@@ -21,9 +21,20 @@ void Exploration::name_bytes(const void* memory, std::size_t bytes, std::size_t 
 
 void Exploration::launch(int rank, const Shape& shape,
                          const std::function<void(const simt::ThreadBlock&)>& body) {
-    schedule_.launch(*this, rank, shape, [this, body](Thread& thread) {
+    schedule_.launch(*this, rank, shape, false, [this, body](Thread& thread) {
         run(thread, [&] { return body(thread.handle), true; });
     });
+}
+
+void Exploration::launch(int rank, const Shape& shape,
+                         const std::function<void(const simt::ThreadBlock&)>& body,
+                         LaunchOrder order) {
+    const auto threads = schedule_.launch(*this, rank, shape, true, [this, body](Thread& thread) {
+        run(thread, [&] { return body(thread.handle), true; });
+        streams_.end(thread);
+    });
+    const dim3& grid = shape.blocks;
+    streams_.add(rank, order, std::size_t{grid.x} * grid.y * grid.z, threads);
 }
 
 // Runs the scene's code, up to its last access.
@@ -67,6 +78,7 @@ void Exploration::begin_execution() {
     model_.clear();
     log_.clear();
     schedule_.clear();
+    streams_.clear();
     waits_.clear();
     accesses_.clear();
     search_.begin_execution();
@@ -119,10 +131,10 @@ Exploration::End Exploration::execute() {
     }
 }
 
-// Which store each load read, and the order of the stores: executions that agree in both are the
-// same.
+// Which store each load read, and the order of the stores: executions that agree in both, and in
+// the triggers that count, are the same.
 std::vector<std::uint64_t> Exploration::graph() {
-    std::vector<std::uint64_t> graph;
+    std::vector<std::uint64_t> graph = streams_.triggers();
     for (const Thread& thread : schedule_.threads()) {
         graph.push_back(~std::uint64_t{0});
         graph.insert(graph.end(), thread.reads.begin(), thread.reads.end());
@@ -238,8 +250,20 @@ void SceneBlock::sync_named(unsigned number, unsigned threads) {
     point.expected = threads;
     meet(point);
 }
+void SceneBlock::wait_for_predecessor() {
+    const Exploration::Inside inside(*running);
+    inside.streams().wait_for_predecessor(inside.thread);
+}
+void SceneBlock::launch_dependents() {
+    const Exploration::Inside inside(*running);
+    inside.streams().launch_dependents(inside.thread);
+}
 void kernel_end() {
-    meet(*running->thread().scene_block->kernel_end);
+    MeetingPoint* const end = running->thread().scene_block->kernel_end;
+    if (end == nullptr) {
+        fail("a launch of a stream is one kernel: it has no kernel_end()");
+    }
+    meet(*end);
 }
 void leave_block() {
     const Exploration::Inside inside(*running);

@@ -11,6 +11,7 @@
 /// 4. An execution that fails jumps back to the loop (log.hpp).
 
 #include "tools/explore/accesses.hpp"
+#include "tools/explore/streams.hpp"
 
 namespace symm::explore {
 
@@ -36,6 +37,7 @@ public:
         Log& log() const { return all_.log_; }
         Schedule& schedule() const { return all_.schedule_; }
         Accesses& accesses() const { return all_.accesses_; }
+        Streams& streams() const { return all_.streams_; }
 
         Thread& thread;  ///< That runs, or whose poll is called.
 
@@ -54,6 +56,9 @@ public:
     // For the scene's setup.
     void launch(int rank, const Shape& shape,
                 const std::function<void(const simt::ThreadBlock&)>& body) override;
+    void launch(int rank, const Shape& shape,
+                const std::function<void(const simt::ThreadBlock&)>& body,
+                LaunchOrder order) override;
     void* allocate_bytes(std::size_t bytes) override { return memory_.allocate(bytes); }
     void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                     const std::string& name, int rank) override;
@@ -82,6 +87,7 @@ private:
     Search search_{options_};
     Log log_{memory_};
     Schedule schedule_{options_.kernel_end, memory_, log_};
+    Streams streams_{options_.kernel_end, schedule_, search_, log_};
     Waits waits_{options_, memory_, model_, search_, log_};
     Accesses accesses_{memory_, model_, search_, log_, waits_};
     Thread* thread_ = nullptr;  ///< Whose code runs, or has entered the explorer.

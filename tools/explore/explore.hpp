@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/cuda/launch_order.hpp"
 #include "common/simt/explored.hpp"
 #include "common/simt/thread_block.hpp"
 
@@ -66,6 +67,12 @@ public:
     /// another, with kernel_end() between them.
     virtual void launch(int rank, const Shape& shape,
                         const std::function<void(const simt::ThreadBlock&)>& body) = 0;
+    /// Adds a kernel, `body`, to the stream of a rank, which has no other launches. Two kernels may
+    /// overlap (streams.hpp). In reports its blocks have the numbers after those of the kernels
+    /// before it.
+    virtual void launch(int rank, const Shape& shape,
+                        const std::function<void(const simt::ThreadBlock&)>& body,
+                        LaunchOrder order) = 0;
 
 protected:
     ~Scene() = default;

@@ -28,14 +28,17 @@ void Schedule::clear() {
     blocks_.clear();
 }
 
-void Schedule::launch(Scene& scene, int rank, const Shape& shape,
-                      const std::function<void(Thread&)>& body) {
-    MeetingPoint& end =
-        kernel_ends_.try_emplace(rank, MeetingPoint{"kernel end", 0, true}).first->second;
+std::span<Thread> Schedule::launch(Scene& scene, int rank, const Shape& shape, bool in_stream,
+                                   const std::function<void(Thread&)>& body) {
+    const std::size_t begin = count_;
     const dim3& grid = shape.blocks;
     const unsigned threads = shape.threads.x * shape.threads.y * shape.threads.z;
     const unsigned blocks = grid.x * grid.y * grid.z;
-    end.expected += std::size_t{blocks} * threads;
+    MeetingPoint* end = nullptr;
+    if (!in_stream) {
+        end = &kernel_ends_.try_emplace(rank, MeetingPoint{"kernel end", 0, true}).first->second;
+        end->expected += std::size_t{blocks} * threads;
+    }
     for (unsigned b = 0; b < blocks; ++b) {
         SceneBlock& block = blocks_.emplace_back();
         block.group_index = dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y);
@@ -52,7 +55,7 @@ void Schedule::launch(Scene& scene, int rank, const Shape& shape,
         if (const std::size_t bytes = memory_.static_bytes(); bytes != 0) {
             statics = scene.allocate<char>(bytes, fmt::format("__shared__{}", b), rank);
         }
-        block.kernel_end = &end;
+        block.kernel_end = end;
         block.whole.expected = threads;
         for (unsigned first = 0; first < threads; first += simt::kWarpSize) {
             block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, threads - first)});
@@ -76,6 +79,7 @@ void Schedule::launch(Scene& scene, int rank, const Shape& shape,
             thread.fiber->start(live, &thread);
         }
     }
+    return {&threads_[begin], count_ - begin};
 }
 
 void Schedule::run_ready() {

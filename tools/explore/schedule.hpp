@@ -25,9 +25,11 @@
 namespace symm::explore {
 
 struct SceneBlock;
+struct Launch;
 
-/// kSpins: its loop polls, and does not end with what it has read.
-enum class ThreadState { kReady, kWaits, kAtBarrier, kSpins, kEnded };
+/// kSpins: its loop polls, and does not end with what it has read. kQueued: it waits for another
+/// launch of its stream (streams.hpp).
+enum class ThreadState { kReady, kWaits, kAtBarrier, kSpins, kQueued, kEnded };
 
 /// A wait of a thread: the poll, and the words that it read when it was last tried.
 struct PendingWait {
@@ -72,7 +74,8 @@ struct Thread {
     int index = 0;  ///< Among all threads of the scene.
     int rank = 0, block = 0, number = 0;
     SceneBlock* scene_block = nullptr;
-    char* statics = nullptr;  ///< Its block's copy of the __shared__ variables.
+    Launch* launch = nullptr;  ///< Null if its rank has no stream.
+    char* statics = nullptr;   ///< Its block's copy of the __shared__ variables.
     ThreadState state = ThreadState::kReady;
     bool gave_up = false;  ///< In a wait; between kernels, all threads of its rank.
     std::unique_ptr<Fiber> fiber;
@@ -111,13 +114,15 @@ struct SceneBlock final : simt::HostBlock {
     bool sync(bool vote) override;
     void sync_warp(unsigned warp) override;
     void sync_named(unsigned number, unsigned threads) override;
+    void wait_for_predecessor() override;
+    void launch_dependents() override;
 
     dim3 dim;                           ///< Threads.
     std::vector<std::uint64_t> values;  ///< HostBlock::exchange.
     MeetingPoint whole{"block.sync"};
     std::vector<MeetingPoint> warps;
     std::map<unsigned, MeetingPoint> named;  ///< By number.
-    MeetingPoint* kernel_end = nullptr;
+    MeetingPoint* kernel_end = nullptr;      ///< Null in a stream.
 };
 
 class Schedule {
@@ -126,9 +131,10 @@ public:
         : kernel_end_(kernel_end), memory_(memory), log_(log) {}
 
     void clear();
-    /// Adds a rank's threads, each of which calls `body`. Blocks get their memory from the scene.
-    void launch(Scene& scene, int rank, const Shape& shape,
-                const std::function<void(Thread&)>& body);
+    /// Adds a rank's threads, each of which calls `body`, and returns them. Blocks get their memory
+    /// from the scene. `in_stream`: they are one kernel, and not several with ends between them.
+    std::span<Thread> launch(Scene& scene, int rank, const Shape& shape, bool in_stream,
+                             const std::function<void(Thread&)>& body);
     std::span<Thread> threads() { return {threads_.data(), count_}; }
     /// Runs threads until none is ready. Throws what a thread threw.
     void run_ready();
