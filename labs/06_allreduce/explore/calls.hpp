@@ -77,6 +77,8 @@ struct Other {
     std::size_t at_once = kMostElements;  ///< A larger call is made in pieces.
     bool unaligned = false;               ///< Rank 1's buffers.
     std::size_t all_reduced = 0;          ///< A call of so many elements is an AllReduce.
+    bool overlap = false;                 ///< Each call is a dependent launch (overlap.hpp),
+    bool triggers_first = false;          ///< which lets the next one start before all else.
 };
 
 /// The ranks' calls with `counts[c]` elements, of each part if there are parts, one after another.
@@ -121,54 +123,66 @@ struct Calls {
     }
 };
 
-/// Makes the calls: fills the input, runs `kernel(count)`, checks the output, and that the element
-/// after it is as before. A rank that has given up checks nothing, as its host would throw.
-/// `is_mine(c)`: the block's grid makes call c.
+/// Fills the input of call c, and an output that the rank does not write.
+template <class T>
+void fill(const Calls& calls, int rank, unsigned c, CUdeviceptr in, CUdeviceptr out) {
+    for (std::size_t i = 0; i < calls.counts[c] * calls.parts_in(); ++i) {
+        elements<T>(in)[i] = calls.in<T>(rank, c, i);
+    }
+    const bool writes = calls.row(c).writes(rank, kRoot);
+    for (std::size_t i = 0; i < calls.counts[c] && in != out && !writes; ++i) {
+        elements<T>(out)[i] = kBefore<T>;
+    }
+}
+
+/// The element after the output of call c.
+template <class T>
+T& after(const Calls& calls, unsigned c, CUdeviceptr out) {
+    return elements<T>(out)[calls.counts[c] * calls.parts_out()];
+}
+
+/// Checks the output of call c, and that the element after it is as before.
+template <class T>
+void check(const Calls& calls, int rank, unsigned c, CUdeviceptr out) {
+    if (after<T>(calls, c, out) != kAfter<T>) {
+        fail(fmt::format("rank {} changed the element after the output of call {}", rank, c + 1));
+    }
+    for (std::size_t i = 0; i < calls.counts[c] * calls.parts_out(); ++i) {
+        const T result = calls.result<T>(rank, c, i);
+        const T seen = elements<T>(out)[i];
+        if (seen != result && (seen == seen || result == result)) {  // not both NaNs
+            fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c + 1, i, seen,
+                             result));
+        }
+    }
+}
+
+/// Makes the calls: fills the input, runs `kernel(count)`, checks the output. A rank that has given
+/// up checks nothing, as its host would throw. `is_mine(c)`: the block's grid makes call c.
 template <class T, class Kernel>
 void make_calls(
     const ThreadBlock& block, const Calls& calls, int rank, CUdeviceptr in, CUdeviceptr out,
     const simt::Timeout& timeout, const Kernel& kernel,
     const std::function<bool(unsigned)>& is_mine = [](unsigned) { return true; }) {
-    const auto after = [&](unsigned c) -> T& {
-        return elements<T>(out)[calls.counts[c] * calls.parts_out()];
-    };
     for (unsigned c = 0; c < calls.counts.size(); ++c) {
-        const std::size_t count = calls.counts[c];
         const bool first = block.grid_rank() == 0 && is_mine(c);
         if (first && !explore::gave_up(timeout)) {
-            for (std::size_t i = 0; i < count * calls.parts_in(); ++i) {
-                elements<T>(in)[i] = calls.in<T>(rank, c, i);
-            }
-            const bool writes = calls.row(c).writes(rank, kRoot);
-            for (std::size_t i = 0; i < count && in != out && !writes; ++i) {
-                elements<T>(out)[i] = kBefore<T>;
-            }
+            fill<T>(calls, rank, c, in, out);
             if (c == 0) {
-                after(c) = kAfter<T>;
+                after<T>(calls, c, out) = kAfter<T>;
             }
         }
         explore::kernel_end();
         if (is_mine(c)) {
-            kernel(count);
+            kernel(calls.counts[c]);
         }
         explore::kernel_end();
         if (!first || explore::gave_up(timeout)) {
             continue;
         }
-        if (after(c) != kAfter<T>) {
-            fail(fmt::format("rank {} changed the element after the output of call {}", rank,
-                             c + 1));
-        }
-        for (std::size_t i = 0; i < count * calls.parts_out(); ++i) {
-            const T result = calls.result<T>(rank, c, i);
-            const T seen = elements<T>(out)[i];
-            if (seen != result && (seen == seen || result == result)) {  // not both NaNs
-                fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c + 1, i,
-                                 seen, result));
-            }
-        }
+        check<T>(calls, rank, c, out);
         if (c + 1 < calls.counts.size()) {
-            after(c + 1) = kAfter<T>;
+            after<T>(calls, c + 1, out) = kAfter<T>;
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "labs/06_allreduce/algorithms/sentinel/one_pack.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
+#include "labs/06_allreduce/explore/overlap.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
@@ -65,6 +66,18 @@ void through_mailbox(Scene& scene, Calls calls) {
                 }
             }
         }
+        if (calls.other.overlap) {
+            launch_overlapping<T>(
+                scene, calls, rank, timeout,
+                [=](const ThreadBlock& block, std::size_t count, const Buffers& of) {
+                    Call own = basic;
+                    own.in = of.in;
+                    own.out = of.out;
+                    own.count = count;
+                    Kernel<T, kMost>{{basic, call, own, count}}(block);
+                });
+            continue;
+        }
         launch_calls<T>(scene, calls, 0, rank, in, out, timeout,
                         [=](const ThreadBlock& block, std::size_t count) {
                             if (count == calls.other.all_reduced) {
@@ -102,6 +115,7 @@ int main(int argc, char** argv) {
     const auto broadcast =
         scenes_of(through_mailbox<BroadcastPackets, Word, Collective::kBroadcast>);
     const auto reduce = scenes_of(through_mailbox<ReducePackets, Word, Collective::kReduce>);
+    const Other early{.overlap = true, .triggers_first = true};
     return explore::explore_main(
         argc, argv,
         {
@@ -174,5 +188,23 @@ int main(int argc, char** argv) {
              broadcast({{2}, {4, 4, 4, 4, 3, 3}, {.old_packets = true, .all_reduced = 3}})},
             {"clear/reduce/2x1",
              reduce({{2}, {4, 4, 4, 4, 3, 3}, {.old_packets = true, .all_reduced = 3}})},
+            {"one_pack/2x1/overlap", one_pack({{2}, {4, 4}, {.overlap = true}})},
+            {"one_pack/2x1/overlap/3", one_pack({{2}, {4, 4, 4}, {.overlap = true}})},
+            {"one_pack/2x1/early", one_pack({{2}, {4, 4, 4}, early})},
+            {"one_pack/2x2/overlap", one_pack({{2, 2}, {8, 8}, {.overlap = true}})},
+            {"one_pack/2x1x2/overlap", one_pack({{2, 1, 2}, {8, 8}, {.overlap = true}})},
+            {"one_pack/3x1/overlap", one_pack({{3}, {4, 4, 4}, {.overlap = true}})},
+            {"sentinel/2x1/overlap", sentinel({{2}, {5, 8, 4}, {.overlap = true}})},
+            {"one_shot/2x1/overlap", one_shot({{2}, {2, 2}, {.overlap = true}})},
+            {"one_shot/2x1/overlap/3", one_shot({{2}, {4, 2, 4}, {.overlap = true}})},
+            {"one_shot/2x2/overlap", one_shot({{2, 2}, {4, 4}, {.overlap = true}})},
+            {"push/2x1/overlap", push({{2}, {8, 16, 8}, {.overlap = true}})},
+            {"push/2x1/early", push({{2}, {8, 16, 8}, early})},
+            {"push/3x1/overlap", push({{3}, {12, 12}, {.overlap = true}})},
+            {"reduce_scatter/packets/2x1/overlap",
+             reduce_scatter({{2}, {4, 3}, {.overlap = true}})},
+            {"all_gather/packets/2x1/overlap", all_gather({{2}, {4, 3}, {.overlap = true}})},
+            {"broadcast/packets/2x1/overlap", broadcast({{2}, {4, 4}, {.overlap = true}})},
+            {"reduce/packets/2x1/overlap", reduce({{2}, {4, 4}, {.overlap = true}})},
         });
 }

@@ -168,3 +168,40 @@ symm_explored_mutant(06 push_fence_of_one push/5x1/2p "no thread can go on"
   FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[if (!cut.has(ranks - 2, 0)) {]]
   NEW [[if (cut.per_part == 1 && !cut.has(ranks - 2, 0)) {]])
+
+# Calls that overlap the kernel before: none waits for it, only rank 0 does, or one thread of each
+# block; what the kernel before writes is read before the wait.
+symm_explored_mutant(06 no_wait_for_predecessor one_pack/2x1/overlap
+  "data race on r[01].(in|epochs)"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]] NEW "")
+symm_explored_mutant(06 only_rank_0_waits push/2x1/overlap "data race on r1.(in|epochs)"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]]
+  NEW [[if (call_.rank == 0) { block_.wait_for_predecessor(); }]])
+symm_explored_mutant(06 one_thread_waits one_shot/2x2/overlap "data race on r[01].(in|epochs)"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]]
+  NEW [[if (block_.thread_rank() == 0) { block_.wait_for_predecessor(); }]])
+symm_explored_mutant(06 epoch_before_wait reduce_scatter/packets/2x1/overlap
+  "data race on r[01].epochs"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[        block_.wait_for_predecessor();
+        return call_.epochs->next(block_);]]
+  NEW [[        const std::uint32_t epoch = call_.epochs->next(block_);
+        block_.wait_for_predecessor();
+        return epoch;]])
+# Members are initialized in their order: the epoch waits, and the Waiter reads `gave_up`.
+symm_explored_mutant(06 gave_up_before_wait sentinel/2x1/overlap "has given up, and stores"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[    std::uint32_t epoch_;
+    simt::Waiter waiter_;]]
+  NEW [[    simt::Waiter waiter_;
+    std::uint32_t epoch_;]])
+symm_explored_mutant(06 input_before_wait one_pack/2x1/overlap "data race on r[01].in"
+  FILE labs/06_allreduce/algorithms/sentinel/one_pack.hpp
+  OLD [[        MailboxSession<Format, kMost> mailbox(block, *this);]]
+  NEW [[        const simt::Pack16 early = load_pack<simt::Pack16>(
+            reinterpret_cast<const T*>(in) + block.grid_rank() * kElements);
+        MailboxSession<Format, kMost> mailbox(block, *this);]]
+  OLD [[without_sentinel(load_pack<simt::Pack16>(from))]] NEW [[without_sentinel(early)]])

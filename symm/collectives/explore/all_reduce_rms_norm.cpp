@@ -21,6 +21,11 @@ struct Calls {
     Way way;
     std::uint32_t last = 0;  ///< The number of the call before the first.
     symm::Packet old{};      ///< What the last two packets of `squares` hold then.
+    bool overlap = false;    ///< Each call is a dependent launch, with its own buffers.
+};
+
+struct Buffers {
+    float *x, *residual, *out;
 };
 
 constexpr unsigned kMostRows = 4;
@@ -75,9 +80,15 @@ void fill_scene(Scene& scene, const Calls& calls) {
     for (int rank = 0; rank < calls.ranks; ++rank) {
         std::fill(std::begin(memory.slots.of(rank)->pack), std::end(memory.slots.of(rank)->pack),
                   symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
-        auto* const in = scene.allocate<float>(kMostRows * calls.hidden, "x", rank);
-        auto* const residual = scene.allocate<float>(kMostRows * calls.hidden, "residual", rank);
-        auto* const out = scene.allocate<float>(kMostRows * calls.hidden, "out", rank);
+        std::vector<Buffers> buffers;
+        for (std::size_t i = 0; i < (calls.overlap ? calls.rows.size() : 1); ++i) {
+            const std::size_t elements = kMostRows * calls.hidden;
+            buffers.push_back({scene.allocate<float>(elements, "x", rank),
+                               scene.allocate<float>(elements, "residual", rank),
+                               scene.allocate<float>(elements, "out", rank)});
+        }
+        const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
+        const auto [in, residual, out] = buffers.front();
         auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
         for (std::size_t i = 0; i < calls.hidden; ++i) {
             weights[i] = weight(i);
@@ -92,6 +103,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             memory.meeting(rank, in, residual),
             memory.barrier(rank)};
         const auto fill = [=](unsigned c) {
+            const auto [in, residual, out] = of_call(c);
             for (std::size_t i = 0; i < calls.rows[c] * calls.hidden; ++i) {
                 in[i] = x(rank, c, i);
                 residual[i] = before(c, i);
@@ -99,7 +111,11 @@ void fill_scene(Scene& scene, const Calls& calls) {
             }
         };
         const auto kernel = [=](unsigned c, const ThreadBlock& block) {
+            const auto [in, residual, out] = of_call(c);
             RmsNormWindowsParams mine = call;
+            mine.in = reinterpret_cast<CUdeviceptr>(in);
+            mine.out = reinterpret_cast<CUdeviceptr>(out);
+            mine.residual = reinterpret_cast<CUdeviceptr>(residual);
             mine.rows = calls.rows[c];
             mine.count = calls.rows[c] * calls.hidden;
             const unsigned lanes = symm::simt::Warp(block).size();
@@ -114,18 +130,26 @@ void fill_scene(Scene& scene, const Calls& calls) {
                     return RmsNormWindows<float, kMost>{mine}(block);
             }
         };
-        launch_calls(scene, rank, calls.shape, call.timeout, calls.rows.size(),
-                     {fill, kernel, [=](unsigned c, bool gave_up) {
-                          if (!gave_up || calls.way <= Way::kParts) {
-                              check(calls, c, residual, out, gave_up);
-                          }
-                      }});
+        const auto check_call = [=](unsigned c, bool gave_up) {
+            if (!gave_up || calls.way <= Way::kParts) {
+                const auto [in, residual, out] = of_call(c);
+                check(calls, c, residual, out, gave_up);
+            }
+        };
+        (calls.overlap ? launch_overlapping : launch_calls)(
+            scene, rank, calls.shape, call.timeout, static_cast<unsigned>(calls.rows.size()),
+            {fill, kernel, check_call});
     }
 }
 
 Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
     calls.shape.shared_bytes = RmsNormWindows<float, kMost>::shared_bytes(calls.hidden);
     return {"rms_norm/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, may_give_up};
+}
+
+Protocol overlapping(const std::string& name, Calls calls) {
+    calls.overlap = true;
+    return scene(name + "/overlap", calls);
 }
 
 }  // namespace
@@ -145,6 +169,9 @@ int main(int argc, char** argv) {
             scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),
             scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
+            overlapping("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
+            overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
+            overlapping("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
             // Blocks of two warps, whose parts are shorter than a warp.
             scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),
             scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),

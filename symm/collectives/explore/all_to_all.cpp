@@ -3,6 +3,7 @@
 #include "../all_to_all_kernel.hpp"
 
 #include <string>
+#include <vector>
 
 #include "scenes.hpp"
 
@@ -23,6 +24,12 @@ struct Calls {
     std::uint32_t last = 0;  ///< The number of the call before the first.
     /// The last slot of each bank has a packet of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
+    bool overlap = false;  ///< Each call is a dependent launch, with its own buffers.
+};
+
+struct Buffers {
+    std::uint64_t *in, *out;
+    std::uint32_t *counts, *received;
 };
 
 std::uint64_t value(int from, int to, unsigned call, std::size_t i) {
@@ -52,10 +59,15 @@ void fill_scene(Scene& scene, const Calls& calls) {
         return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart);
     };
     for (int rank = 0; rank < calls.ranks; ++rank) {
-        auto* const in = scene.allocate<std::uint64_t>(elements, "in", rank);
-        auto* const out = scene.allocate<std::uint64_t>(elements, "out", rank);
-        auto* const counts = scene.allocate<std::uint32_t>(kMost, "counts", rank);
-        auto* const received = scene.allocate<std::uint32_t>(kMost, "received", rank);
+        std::vector<Buffers> buffers;
+        for (unsigned i = 0; i < (calls.overlap ? calls.calls : 1); ++i) {
+            buffers.push_back({scene.allocate<std::uint64_t>(elements, "in", rank),
+                               scene.allocate<std::uint64_t>(elements, "out", rank),
+                               scene.allocate<std::uint32_t>(kMost, "counts", rank),
+                               scene.allocate<std::uint32_t>(kMost, "received", rank)});
+        }
+        const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
+        const auto [in, out, counts, received] = buffers.front();
         AllToAllWindowsParams call{
             {memory.call(scene, rank, in, out, kPart, calls.last), sizeof(std::uint64_t),
              calls.counts ? counts : nullptr, received},
@@ -65,6 +77,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             true};
         call.stride = kPart * sizeof(std::uint64_t);
         const auto fill = [=](unsigned c) {
+            const auto [in, out, counts, received] = of_call(c);
             for (std::size_t i = 0; i < elements; ++i) {
                 const auto p = static_cast<int>(i / kPart);
                 counts[p] = count(rank, p, c);
@@ -72,14 +85,21 @@ void fill_scene(Scene& scene, const Calls& calls) {
                 out[i] = 0;
             }
         };
-        const auto kernel = [=](unsigned, const ThreadBlock& block) {
-            calls.windows ? AllToAllWindows<kMost>{call}(block)
-                          : AllToAllPackets<kMost>{call}(block);
+        const auto kernel = [=](unsigned c, const ThreadBlock& block) {
+            const auto [in, out, counts, received] = of_call(c);
+            AllToAllWindowsParams mine = call;
+            mine.in = reinterpret_cast<CUdeviceptr>(in);
+            mine.out = reinterpret_cast<CUdeviceptr>(out);
+            mine.counts = calls.counts ? counts : nullptr;
+            mine.received = received;
+            calls.windows ? AllToAllWindows<kMost>{mine}(block)
+                          : AllToAllPackets<kMost>{mine}(block);
         };
         const auto check = [=](unsigned c, bool gave_up) {
             if (gave_up && calls.windows) {
                 return;  // peers may have stored anything
             }
+            const auto [in, out, counts, received] = of_call(c);
             for (std::size_t i = 0; i < elements; ++i) {
                 const auto p = static_cast<int>(i / kPart);
                 const std::uint32_t sent = count(p, rank, c);
@@ -95,7 +115,8 @@ void fill_scene(Scene& scene, const Calls& calls) {
                 }
             }
         };
-        launch_calls(scene, rank, calls.shape, call.timeout, calls.calls, {fill, kernel, check});
+        (calls.overlap ? launch_overlapping : launch_calls)(scene, rank, calls.shape, call.timeout,
+                                                            calls.calls, {fill, kernel, check});
     }
 }
 
@@ -135,6 +156,9 @@ int main(int argc, char** argv) {
             scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
             scene("counts/2x1/clear", {2, 8, {}, last_is_full, false, 0, true}),
             scene("counts/3x1", {3, 3, {}, mixed}),
+            scene("equal/2x1/overlap", {.ranks = 2, .calls = 3, .overlap = true}),
+            scene("equal/3x1/overlap", {.ranks = 3, .calls = 2, .overlap = true}),
+            scene("counts/2x1/overlap", {.ranks = 2, .calls = 3, .counts = mixed, .overlap = true}),
             scene("windows/2x1", {2, 3, {}, {}, true}),
             scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
             scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),

@@ -47,6 +47,30 @@ MUTANTS = [
      "all_to_all/windows/2x2", STORES),
     ("the count of calls", ALL_TO_ALL, "mailbox.end(block, 1);", "", "all_to_all/windows/2x2",
      WRONG),
+    ("the wait before the epoch is read", ALL_TO_ALL,
+     """        Session mailbox(block, *this);
+        const std::uint32_t epoch = epochs->next(block);
+""", """        const std::uint32_t epoch = epochs->next(block);
+        Session mailbox(block, *this);
+""", "all_to_all/equal/2x1/overlap", r"data race on r\d.epochs"),
+    ("the wait before the epoch is read", LONG_ROWS,
+     """        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
+        symm::simt::Waiter waiter(this->timeout);
+        const symm::simt::Warp warp(block);
+        const std::uint32_t epoch = this->epochs->next(block);
+""", """        const std::uint32_t epoch = this->epochs->next(block);
+        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
+        symm::simt::Waiter waiter(this->timeout);
+        const symm::simt::Warp warp(block);
+""", "rms_norm/parts/2x1/overlap", r"data race on r\d.epochs"),
+    ("the wait before `gave_up` is read", RMS_NORM,
+     """        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
+        RowNorm<T, kPlain> norm(block, *this);
+        bool arrived = !mailbox.gave_up();
+""", """        bool arrived = !symm::simt::Waiter(this->timeout).gave_up();
+        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
+        RowNorm<T, kPlain> norm(block, *this);
+""", "rms_norm/packs/2x1/overlap", STORES),
     ("the wait for packs", RMS_NORM, "if (!mailbox.receive(peers(), at, data)) {", "if (false) {",
      "rms_norm/packs/2x1", ROW),
     ("the sentinel", RMS_NORM, "mailbox.clear(p, at);", "", "rms_norm/packs/2x1", ROW),

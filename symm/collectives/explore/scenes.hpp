@@ -68,8 +68,7 @@ struct Steps {
 /// Adds a rank's threads, which make the calls one after another. Calls after one that has given up
 /// are not checked, as the host would throw.
 inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& shape,
-                         const symm::simt::Timeout& timeout, std::size_t calls,
-                         const Steps& steps) {
+                         const symm::simt::Timeout& timeout, unsigned calls, const Steps& steps) {
     scene.launch(rank, shape, [=](const ThreadBlock& block) {
         for (unsigned c = 0; c < calls; ++c) {
             const bool is_checked = block.grid_rank() == 0 && !symm::explore::gave_up(timeout);
@@ -84,6 +83,34 @@ inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& sha
             }
         }
     });
+}
+
+/// Adds a rank's stream, where calls overlap: a kernel that fills the input of all calls, each call
+/// as a dependent launch, and a kernel that checks. These two know nothing of dependent launches.
+/// Each call has its own buffers.
+inline void launch_overlapping(Scene& scene, int rank, const symm::explore::Shape& shape,
+                               const symm::simt::Timeout& timeout, unsigned calls,
+                               const Steps& steps) {
+    const auto add = [&](const symm::explore::Shape& of, const auto& kernel, bool dependent) {
+        scene.launch(rank, of, kernel,
+                     dependent ? symm::LaunchOrder::kDependent : symm::LaunchOrder::kAfter);
+    };
+    const auto fill_all = [=](const ThreadBlock&) {
+        for (unsigned c = 0; c < calls; ++c) {
+            steps.fill(c);
+        }
+    };
+    const auto check_all = [=](const ThreadBlock&) {
+        for (unsigned c = 0; c < calls; ++c) {
+            steps.check(c, symm::explore::gave_up(timeout));
+        }
+    };
+    add({}, fill_all, false);
+    for (unsigned c = 0; c < calls; ++c) {
+        add(
+            shape, [=](const ThreadBlock& block) { steps.kernel(c, block); }, true);
+    }
+    add({}, check_all, false);
 }
 
 }  // namespace symm::collectives
