@@ -20,6 +20,7 @@ namespace {
 using Block = simt::ThreadBlock;
 using Word = std::atomic<int>;
 constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto release = std::memory_order_release;
 constexpr auto acquire = std::memory_order_acquire;
 constexpr auto kAfter = LaunchOrder::kAfter;
 constexpr auto kDependent = LaunchOrder::kDependent;
@@ -67,6 +68,9 @@ void load_x(const Block& block) {
 void await_x(const Block&) {
     await([] { return x->load(acquire) == 1; }, nullptr);
 }
+void await_x_relaxed(const Block&) {
+    await([] { return x->load(relaxed) == 1; }, nullptr);
+}
 void await_y(const Block&) {
     await([] { return y->load(relaxed) == 1; }, nullptr);
 }
@@ -101,6 +105,9 @@ const Kernel kThenStores{kDependent, store_x};
 const Kernel kThenLoads{kDependent, load_x};
 const Kernel kWaitsLoads{kDependent, both(wait, load_x)};
 const Kernel kLast{kAfter, load_x};
+// On another rank:
+const Kernel kLoadsStoresY{kAfter, both(load_x, store_y), {}, 1};
+const Kernel kStoresYLoads{kAfter, both(store_y, load_x), {}, 1};
 
 const Counted kCounted[] = {
     {"a kernel after another one", 1, 1, {kStores, kLast}},
@@ -148,11 +155,15 @@ const Counted kCounted[] = {
     {"a trigger that another rank causes, after its load",
      1,
      1,
-     {{kAfter, both(await_y, trigger)}, kThenStores, {kAfter, both(load_x, store_y), {}, 1}}},
+     {kLoadsStoresY, {kAfter, both(await_y, trigger)}, kThenStores}},
     {"a trigger that another rank causes, before its load",
      2,
      2,
-     {{kAfter, both(await_y, trigger)}, kThenStores, {kAfter, both(store_y, load_x), {}, 1}}},
+     {kStoresYLoads, {kAfter, both(await_y, trigger)}, kThenStores}},
+    {"an end that another rank causes, two kernels before",
+     2,
+     2,
+     {kStoresYLoads, {kAfter, both(trigger, await_y)}, kTriggers, kThenStores}},
 };
 
 /// `at_end` is called when all threads have ended.
@@ -225,6 +236,17 @@ const Reported kReported[] = {
     {"the same, where the end of a kernel is no fence",
      "data race on data",
      {{kAfter, store_data}, {kDependent, both(wait, store_x)}, kReader},
+     {.kernel_end = KernelEnd::kNothing}},
+    {"the end of a kernel acquires what that has loaded",
+     "^1 executions",
+     {{kAfter, [](const Block&) { *data = 1, x->store(1, release); }, {}, 1},
+      {kAfter, await_x_relaxed},
+      {kDependent, both(wait, store_data)}}},
+    {"the same, where it is no fence",
+     "data race on data",
+     {{kAfter, [](const Block&) { *data = 1, x->store(1, release); }, {}, 1},
+      {kAfter, await_x_relaxed},
+      {kDependent, both(wait, store_data)}},
      {.kernel_end = KernelEnd::kNothing}},
     {"what a dependent did before its wait is not published after it",
      "data race on data",
