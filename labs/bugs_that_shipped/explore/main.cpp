@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/bugs_that_shipped/arrivals.hpp"
+#include "labs/bugs_that_shipped/early_load.hpp"
 #include "labs/bugs_that_shipped/fenced_barrier.hpp"
 #include "labs/bugs_that_shipped/replayed.hpp"
 #include "labs/bugs_that_shipped/ring_reduce.hpp"
@@ -278,6 +280,50 @@ void fenced(Scene& scene, Word calls) {
     }
 }
 
+// Calls that may overlap, after a kernel that writes their inputs and the residual, and before one
+// that checks. These two know nothing of that.
+void layers(Scene& scene, Word calls) {
+    const auto memory = explore::symmetric<LayerMemory>(scene, 2, "slots");
+    for (int rank = 0; rank < 2; ++rank) {
+        scene.name(memory.of(rank)->slot[0], 2 * kLayerThreads, "slot", rank);
+        Word* const in = scene.allocate<Word>(calls * kLayerThreads, "in", rank);
+        Word* const weight = scene.allocate<Word>(kLayerThreads, "weight", rank);
+        std::fill_n(weight, kLayerThreads, 3);
+        Word* const residual = scene.allocate<Word>(kLayerThreads, "residual", rank);
+        Word* const out = scene.allocate<Word>(calls * kLayerThreads, "out", rank);
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const auto write = [=](const ThreadBlock&) {
+            for (Word i = 0; i < kLayerThreads; ++i) {
+                residual[i] = input(rank, calls, i);
+                for (Word call = 0; call < calls; ++call) {
+                    in[call * kLayerThreads + i] = input(rank, call, i);
+                }
+            }
+        };
+        const auto check = [=](const ThreadBlock&) {
+            for (Word i = 0; i < kLayerThreads && !explore::gave_up(timeout); ++i) {
+                Word expected = input(rank, calls, i);
+                for (Word call = 0; call < calls; ++call) {
+                    expected += input(0, call, i) + input(1, call, i);
+                    if (const Word seen = out[call * kLayerThreads + i]; seen != 3 * expected) {
+                        explore::fail(fmt::format("call {}: rank {} gets {} instead of {}",
+                                                  call + 1, rank, seen, 3 * expected));
+                    }
+                }
+            }
+        };
+        scene.launch(rank, {}, write, LaunchOrder::kAfter);
+        for (Word call = 0; call < calls; ++call) {
+            const Word first = call * kLayerThreads;
+            scene.launch(rank, {.threads = kLayerThreads},
+                         FusedLayer{{memory, in + first, weight, residual, out + first, timeout,
+                                     rank, call + 1}},
+                         LaunchOrder::kDependent);
+        }
+        scene.launch(rank, {}, check, LaunchOrder::kAfter);
+    }
+}
+
 }  // namespace
 }  // namespace symm::bugs_that_shipped
 
@@ -305,6 +351,8 @@ int main(int argc, char** argv) {
             {"pool/unequal", by(symmetric_pool, true), false},
             {"fenced/1", by(fenced, 1)},
             {"fenced/2", by(fenced, 2), false},
+            {"layers/1", by(layers, 1)},
+            {"layers/3", by(layers, 3), false},
             {"puts/1", by(ring_reduce, 1), false},
             {"puts/3", by(ring_reduce, 3), false},
         });
