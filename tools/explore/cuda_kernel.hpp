@@ -127,6 +127,12 @@ inline void fence_acq_rel_sys() {
 inline void fence_sc_sys() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
 }
+inline void griddepcontrol_wait() {
+    this_block().wait_for_predecessor();
+}
+inline void griddepcontrol_launch_dependents() {
+    this_block().launch_dependents();
+}
 SYMM_REFUSED(ld_relaxed_gpu, "scope but .sys");
 SYMM_REFUSED(ld_acquire_gpu, "scope but .sys");
 SYMM_REFUSED(st_relaxed_gpu, "scope but .sys");
@@ -195,6 +201,12 @@ inline void __threadfence_system() {
     symm::explore::ptx::fence_sc_sys();
 }
 inline void __nanosleep(unsigned) {}
+inline void cudaGridDependencySynchronize() {
+    symm::explore::ptx::griddepcontrol_wait();
+}
+inline void cudaTriggerProgrammaticLaunchCompletion() {
+    symm::explore::ptx::griddepcontrol_launch_dependents();
+}
 SYMM_REFUSED(__threadfence, "scope but the system's: use __threadfence_system()");
 SYMM_REFUSED(__threadfence_block, "scope but the system's: use __threadfence_system()");
 

@@ -1,5 +1,5 @@
-// Plain CUDA kernels in a scene: indices of three dimensions, and shuffles. Exit status 0 if all
-// values are right.
+// Plain CUDA kernels in a scene: indices of three dimensions, shuffles, and a dependent launch.
+// Exit status 0 if all is as expected.
 
 #include "tools/explore/cuda_kernel.hpp"
 
@@ -73,12 +73,37 @@ const Case kCases[] = {
      [](unsigned*) { __shfl_sync(0xffffffff, 1, 4); }},
 };
 
+/// A kernel triggers, then stores what the next one loads, which perhaps waits.
+bool dependents_race(bool wait) {
+    return explore({},
+                   [=](Scene& scene) {
+                       auto* const data = scene.allocate<unsigned>(1, "data");
+                       const auto store = [=](const auto&) {
+                           cudaTriggerProgrammaticLaunchCompletion();
+                           *data = 1;
+                       };
+                       const auto load = [=](const auto&) {
+                           if (wait) {
+                               cudaGridDependencySynchronize();
+                           }
+                           expect(*data, 1);
+                       };
+                       scene.launch(0, {}, store, LaunchOrder::kAfter);
+                       scene.launch(0, {}, load, LaunchOrder::kDependent);
+                   })
+        .failed;
+}
+
 }  // namespace
 }  // namespace symm::explore
 
 int main() {
     using namespace symm::explore;
     int wrong = 0;
+    if (dependents_race(true) || !dependents_race(false)) {
+        fmt::print("a dependent launch must race without its wait, and only then\n");
+        ++wrong;
+    }
     for (const Case& one : kCases) {
         const Report report = explore({}, [&](Scene& scene) {
             auto* const counts = scene.allocate<unsigned>(48, "counts");
