@@ -50,8 +50,10 @@ def formats(args):
 
 def lint(_):
     checkers = packages.checkers()
-    require(checkers / "ruff", "check", "--quiet", "--no-cache", ".")
-    require(checkers / "shellcheck", "--severity=warning", "lab", ".ci/run", *files("*.sh"))
+    require(checkers / "bin/ruff", "check", "--quiet", "--no-cache", ".")
+    require(sys.executable, "-m", "mypy", "--no-error-summary", "--no-site-packages",
+            env={**os.environ, "PYTHONPATH": str(checkers)})
+    require(checkers / "bin/shellcheck", "--severity=warning", "lab", ".ci/run", *files("*.sh"))
 
 
 def tidy(_):

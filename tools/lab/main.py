@@ -108,8 +108,8 @@ TABLE = {
                 flags="solved"),
         Command("format", "", "format the code with clang-format; --check: check format and line "
                 "length", "checks:formats", (), {"--check": "only report what is wrong"}),
-        Command("lint", "", "check Python with ruff, and scripts of the shell with shellcheck",
-                "checks:lint"),
+        Command("lint", "", "check Python with ruff and mypy, and the shell's scripts with "
+                "shellcheck", "checks:lint"),
         Command("tidy", "", "check the sources with clang-tidy", "checks:tidy", flags="solved"),
         Command("pages", "[NN...]", "run the commands that the pages show, and compare their "
                 "output", "pages:main", ("a lab's number; else all pages",), flags="solved"),

@@ -109,14 +109,15 @@ def put(complete: Path, folder: Path):
 
 
 def checkers() -> Path:
-    """The folder of ruff and shellcheck."""
+    """The folder of ruff, shellcheck and mypy."""
     import zlib
-    folder = CACHE / f"checkers-{zlib.crc32((HERE / 'checkers.txt').read_bytes())}"
+    folder = CACHE / (f"checkers-{zlib.crc32((HERE / 'checkers.txt').read_bytes())}-"
+                      f"{sys.implementation.cache_tag}")  # mypy is compiled for one Python
     if not folder.is_dir():
         if not has_pip():
             install("python3-pip")
-        print("fetching ruff and shellcheck from PyPI (once, 14 MB)", flush=True)
-        with fetched(folder, "checkers.txt", "could not fetch ruff and shellcheck (above), which "
-                     "are for x86_64: try again") as wheels:
+        print("fetching ruff, shellcheck and mypy from PyPI (once, 31 MB)", flush=True)
+        with fetched(folder, "checkers.txt", "could not fetch ruff, shellcheck and mypy (above), "
+                     "which are for x86_64: try again") as wheels:
             put(wheels, folder)
-    return folder / "bin"
+    return folder

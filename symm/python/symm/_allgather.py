@@ -10,7 +10,8 @@ from ._waits import RunHere
 
 
 @contextlib.contextmanager
-def creation_by(allgather: Callable[[bytes], list], rank: int, ranks: int) -> Iterator[Callable]:
+def creation_by(allgather: Callable[[bytes], list[bytes]], rank: int,
+                ranks: int) -> Iterator[Callable[[Any, Options, RunHere], int]]:
     """A function for Comm. Raises what `allgather` has raised in the place of C's error."""
     raised = []
 
@@ -27,7 +28,7 @@ def creation_by(allgather: Callable[[bytes], list], rank: int, ranks: int) -> It
                 raised.append(error)
             return len(raised)
 
-        return c.symm_comm_create_by_allgather(where, rank, ranks, Allgather(call), None, how)
+        return int(c.symm_comm_create_by_allgather(where, rank, ranks, Allgather(call), None, how))
 
     try:
         yield create

@@ -110,7 +110,7 @@ def _type_of(typestr: str, dtype: Any) -> tuple[str, int]:
     raise TypeError(f"elements of type {typestr} are not supported")
 
 
-def _of_interface(array: Any, interface: dict, device: int) -> Array:
+def _of_interface(array: Any, interface: dict[str, Any], device: int) -> Array:
     typestr = interface["typestr"]
     name, size = _TYPESTRS.get(typestr) or _type_of(typestr, getattr(array, "dtype", None))
     if interface.get("mask") is not None:
@@ -142,7 +142,7 @@ def _of_dlpack(array: Any, stream: CallStream) -> Array:
                  found.writable, (found.capsule, array))
 
 
-def _require_contiguous(shape: tuple, strides: tuple | None, unit: int) -> None:
+def _require_contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None, unit: int) -> None:
     if strides is None:
         return
     if len(strides) != len(shape):

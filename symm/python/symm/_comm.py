@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any
 
+from ._arrays import Array
 from ._library import SymmError, c, check, last_error
 from ._waits import RunHere, interruptible, is_main_thread
 
@@ -20,7 +21,7 @@ LAST_CALLS = 2.0
 _AFTER_CTRL_C = 0.5
 _PER_THREAD = 2
 _IDLE = 0.1  # those that a communicator without calls in flight ends in
-_ALL: weakref.WeakSet = weakref.WeakSet()
+_ALL: "weakref.WeakSet[Comm]" = weakref.WeakSet()
 
 
 class Comm:
@@ -31,12 +32,13 @@ class Comm:
         """create(where, run_here) calls a function of C that puts the pointer there."""
         self._pointer = ctypes.c_void_p()
         self._process = os.getpid()
-        self._user: dict = {}  # the thread that uses it. Not a lock, which Ctrl-C can leave locked
+        # The thread that uses it. Not a lock, which Ctrl-C can leave locked.
+        self._user: dict[str, int] = {}
         self._waits = False  # in a thread of its own (_waits.py)
         self._left = False  # to that thread, after Ctrl-C, which destroys it then
-        self._kept: deque = deque()  # (mark, what the calls before it use)
-        self._unmarked: list = []  # what calls use that have no mark
-        self._called: set = set()  # names of functions that have queued a call
+        self._kept: deque[tuple[int, list[Any]]] = deque()  # (mark, what the calls before it use)
+        self._unmarked: list[list[Any]] = []  # what calls use that have no mark
+        self._called: set[str] = set()  # names of functions that have queued a call
         _ALL.add(self)
 
         interruptible(lambda run_here: check(create(ctypes.byref(self._pointer), run_here)),
@@ -67,8 +69,8 @@ class Comm:
 
     # Calls
 
-    def queue(self, function: Any, may_wait: Any, arguments: tuple, stream: int,
-              arrays: list) -> None:
+    def queue(self, function: Any, may_wait: Any, arguments: tuple[Any, ...], stream: int,
+              arrays: list[Array]) -> None:
         """Calls function(pointer, *arguments, stream), and keeps the arrays' memory until the work
         that this queues has ended. may_wait() has the same arguments, and says whether the call may
         wait for other ranks; None: it does once."""
@@ -138,8 +140,8 @@ class Comm:
         finally:
             self._waits = self._left
 
-    def _interrupted(self, call: Future) -> None:
-        def end(_: Future) -> None:
+    def _interrupted(self, call: Future[Any]) -> None:
+        def end(_: Future[Any]) -> None:
             self._waits = False
             self.close(0)
 

@@ -66,15 +66,15 @@ class Communicator:
         if not is_emulated():
             options.setdefault("device", sys.modules["torch"].cuda.current_device())
 
-        def allgather(mine: bytes) -> list:
-            every: list = [None] * ranks
+        def allgather(mine: bytes) -> list[bytes]:
+            every: list[Any] = [None] * ranks
             distributed.all_gather_object(every, mine, group=group)
             return every
 
         return cls.from_allgather(rank, ranks, allgather, **options)
 
     @classmethod
-    def from_allgather(cls, rank: int, ranks: int, allgather: Callable[[bytes], list],
+    def from_allgather(cls, rank: int, ranks: int, allgather: Callable[[bytes], list[bytes]],
                        **options: Any) -> "Communicator":
         """For ranks that can exchange bytes. `allgather` is called once, with this rank's bytes,
         and returns those of all ranks, by rank: mpi4py's comm.allgather does."""
@@ -101,7 +101,7 @@ class Communicator:
             self._own_stream: int = c.symm_comm_stream(pointer)
         _last.communicator = weakref.ref(self)
 
-    def empty(self, shape: int | tuple, dtype: Any = "float32") -> Any:
+    def empty(self, shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
         """Allocates an array in a new window: `shape` on every rank, not initialized. Collective.
         Returns NumPy's on emulated GPUs; on GPUs PyTorch's, or without PyTorch a Window of the
         array's bytes. Large calls are faster if all their arrays lie in windows. Do not use the
@@ -111,7 +111,7 @@ class Communicator:
         make = array_maker(self, shape, name, self._emulated)
         address = ctypes.c_void_p()
         self._comm.wait(c.symm_window_allocate, size, ctypes.byref(address))
-        return make(address.value, size)
+        return make(address.value or 0, size)
 
     def release(self, array: Any) -> None:
         """Frees the window of an array that empty() returned. Collective; waits for the work of
@@ -199,7 +199,7 @@ class Communicator:
         return integer("root", root, 0, self.ranks - 1)
 
     def _call(self, function: Any, may_wait: Any, x: Any, out: Any, x_parts: int, out_parts: int,
-              op: tuple, stream: Any) -> Any:
+              op: tuple[int, ...], stream: Any) -> Any:
         where = self._stream(stream)
         source, target = (self._arrays((), (x,), where) * 2 if out is x else
                           self._arrays((x,), (out,), where))
@@ -218,7 +218,8 @@ class Communicator:
                           self._type((source,)), *op), where.handle, [source, target])
         return out
 
-    def _arrays(self, inputs: tuple, outputs: tuple, stream: CallStream) -> list[Array]:
+    def _arrays(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
+                stream: CallStream) -> list[Array]:
         """The memory of a call's arrays, which lie on this rank's GPU and have one type."""
         arrays = [memory_of(array, stream) for array in inputs + outputs]
         places = (HOST,) if self._emulated else (SOME_GPU, self.device)
@@ -278,7 +279,7 @@ class Communicator:
         raise TypeError("a communicator cannot be copied or pickled: each rank creates its own")
 
 
-def empty(shape: int | tuple, dtype: Any = "float32") -> Any:
+def empty(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
     """Communicator.empty() of the communicator that this thread created last."""
     communicator = getattr(_last, "communicator", lambda: None)()
     if communicator is None:

@@ -95,7 +95,7 @@ c = _load()
 
 def last_error() -> str:
     """Why this thread's last failed call failed."""
-    return c.symm_last_error().decode(errors="replace")
+    return bytes(c.symm_last_error()).decode(errors="replace")
 
 
 def check(result: int) -> None:

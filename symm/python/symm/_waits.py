@@ -20,24 +20,25 @@ def is_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
-def _settle(future: Future, function: Callable[[], Any]) -> None:
+def _settle(future: Future[Any], function: Callable[[], Any]) -> None:
     try:
         future.set_result(function())
     except BaseException as error:
         future.set_exception(error)
 
 
-def interruptible(body: Callable[[RunHere], Any], interrupted: Callable[[Future], None]) -> Any:
+def interruptible(body: Callable[[RunHere], Any],
+                  interrupted: Callable[[Future[Any]], None]) -> Any:
     """Returns or raises what body() does. If a signal's handler raises meanwhile, as Ctrl-C does,
     calls interrupted() with the future of body(), which may still run, and raises that."""
     if not is_main_thread():
         return body(lambda function: function())
-    ended: Future = Future()
-    jobs: SimpleQueue = SimpleQueue()  # from the thread for this one; None: the body has ended
+    ended: Future[Any] = Future()
+    jobs: SimpleQueue[Any] = SimpleQueue()  # from the thread for this one; None: the body has ended
     left = threading.Event()
 
     def run_here(function: Callable[[], Any]) -> Any:
-        job: Future = Future()
+        job: Future[Any] = Future()
         jobs.put((job, function))
         if left.is_set():
             job.cancel()
@@ -60,7 +61,7 @@ def interruptible(body: Callable[[RunHere], Any], interrupted: Callable[[Future]
     return ended.result() if started else body(lambda function: function())
 
 
-def _get(jobs: SimpleQueue) -> Any:
+def _get(jobs: SimpleQueue[Any]) -> Any:
     while True:
         with contextlib.suppress(Empty):
             return jobs.get(timeout=0.1)

@@ -25,7 +25,7 @@ class Window:
                                          "data": (address, False), "strides": None}
 
 
-def array_maker(communicator: Any, shape: tuple, type_name: str,
+def array_maker(communicator: Any, shape: tuple[int, ...], type_name: str,
                 emulated: bool) -> Callable[[int, int], Any]:
     """A function that makes an array of a window's address and size. Raises all that speaks against
     the array now: a window can be given back by all ranks together only."""
@@ -35,7 +35,7 @@ def array_maker(communicator: Any, shape: tuple, type_name: str,
         numpy.broadcast_to(numpy.empty((), dtype), shape)  # and this, more dimensions than it has
 
         def in_host_memory(address: int, size: int) -> Any:
-            memory = (ctypes.c_char * size).from_address(address)
+            memory: Any = (ctypes.c_char * size).from_address(address)
             memory.communicator = communicator  # as a Window does
             return numpy.ndarray(shape, dtype, memory)
 
