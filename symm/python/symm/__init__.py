@@ -8,8 +8,8 @@
 Arrays may be torch.Tensor, anything with `__cuda_array_interface__` (CuPy, Numba) or DLPack (JAX),
 and anything in host memory (NumPy) if GPUs are emulated, as they are where there is none. They are
 contiguous, of any shape, and have one of the types in TYPES. A program may leave an array while
-calls still use it: its memory is kept until they have ended (symm/_arrays.py). Calls know nothing
-of autograd."""
+calls still use it: its memory is kept until they have ended (symm/_arrays.py). symm.torch
+has the same calls with gradients, for torch.compile."""
 
 from ._communicator import Communicator, empty
 from ._library import OPS, TYPES, RankError, SymmError, c, is_emulated

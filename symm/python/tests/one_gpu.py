@@ -1,6 +1,6 @@
 """Tests of the package symm with PyTorch, for a machine with one GPU (or more): two ranks share it.
 
-usage: one_gpu.py [processes] [threads] [killed] [compiled]
+usage: one_gpu.py [processes] [threads] [killed]
 
 Each case says what was right; without arguments all run. Exit status: 0 if all is right. Where GPUs
 are emulated, tensors are in host memory, and nothing is captured in graphs."""
@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.distributed as distributed
-import torch.multiprocessing as processes
 
 import symm
+from processes import spawn
 
 RANKS = 2
 DEVICE = "cpu" if symm.is_emulated() else "cuda"
@@ -155,52 +155,14 @@ def run_killed(rank: int, port: int):
     os._exit(2)
 
 
-def run_compiled(rank: int, port: int):
-    join_group(rank, port)
-    communicator = symm.Communicator.from_torch()
-
-    @torch.library.custom_op("symm_example::all_reduce", mutates_args=())
-    def all_reduce(x: torch.Tensor) -> torch.Tensor:
-        out = communicator.all_reduce(x.contiguous(), torch.empty_like(x))
-        if symm.is_emulated():  # then PyTorch's work is in no stream
-            communicator.synchronize()
-        return out
-
-    @all_reduce.register_fake
-    def _(x: torch.Tensor) -> torch.Tensor:
-        return torch.empty_like(x)
-
-    @torch.compile(fullgraph=True, backend="aot_eager")
-    def layer(x: torch.Tensor) -> torch.Tensor:
-        return all_reduce(x * 2) + 1
-
-    for count in (16, 33):
-        x = torch.full((count, 8), float(rank + 1), device=DEVICE)
-        expect(communicator, layer(x), torch.full((count, 8), 7.0))
-    say(communicator, "torch.compile takes it as an operator")
-    communicator.destroy()
-    distributed.destroy_process_group()
-
-
-def spawn(body, expected: list) -> None:
+def in_processes(body, expected: list | None = None):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    ranks = [processes.get_context("spawn").Process(target=body, args=(rank, port))
-             for rank in range(RANKS)]
-    for process in ranks:
-        process.start()
-    for process in ranks:
-        process.join(300)
-    codes = [process.exitcode for process in ranks]
-    for process in ranks:
-        process.kill()
-    if codes != expected:
-        raise RuntimeError(f"the ranks' exit statuses are {codes}, not {expected}")
+    spawn(body, [(rank, port) for rank in range(RANKS)], expected)
 
 
-CASES = {"processes": lambda: spawn(run_process, [0, 0]), "threads": run_threads,
-         "killed": lambda: spawn(run_killed, [0, -signal.SIGKILL]),
-         "compiled": lambda: spawn(run_compiled, [0, 0])}
+CASES = {"processes": lambda: in_processes(run_process), "threads": run_threads,
+         "killed": lambda: in_processes(run_killed, [0, -signal.SIGKILL])}
 
 
 def main() -> int:
