@@ -1,19 +1,27 @@
 """Tests of symm.torch, with PyTorch's tensors in host memory, on emulated GPUs."""
 
+import argparse
 import gc
+import json
 import os
 import subprocess
 import sys
 import unittest
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "examples"))
 
 import torch_checks  # first, since it turns off a cache
+import decode
 import symm
 import symm.torch
 import torch
+import transformer
 from processes import spawn
 from ranks import alone, on_ranks, runs
 from torch.library import opcheck
 
+PACKAGE = Path(__file__).parents[1]
 torch.set_num_threads(1)
 
 
@@ -120,6 +128,38 @@ class Refusals(unittest.TestCase):
 
 
 class Programs(unittest.TestCase):
+
+    def output_of(self, *program) -> str:
+        found = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2",
+             *program], capture_output=True, text=True, timeout=500)
+        self.assertEqual(found.returncode, 0, found.stderr)
+        return found.stdout
+
+    def test_the_example(self):
+        rows = json.loads(self.output_of(
+            PACKAGE / "examples" / "decode.py", "--layers=2", "--hidden=512", "--tokens=8",
+            "--sequences=3", "--json"))["rows"]
+        self.assertEqual([row["sum"] for row in rows], ["gloo", "symm", "symm, fused"])
+        self.assertTrue(all(row["tokens_equal"] for row in rows))
+        self.assertTrue(all(row["microseconds_per_token"] > 0 for row in rows))
+
+    def test_the_examples_tokens_depend_on_the_sums(self):
+        how = argparse.Namespace(sequences=3, tokens=8, compile=False)
+        whole = transformer.Transformer(2, 512)
+        with torch.no_grad():
+            expected = decode.Decoder(whole, how, "cpu").run()
+        self.assertGreater(expected.unique().numel(), 12)
+
+        @torch.no_grad()
+        def check(group: str, device: str):
+            for add_norm, equal in (
+                    (lambda: transformer.AddNorm(512), False),
+                    (lambda: symm.torch.AllReduceRMSNorm(512, group), True)):
+                part = transformer.share(whole, group, add_norm)
+                found = decode.Decoder(part, how, device).run()
+                self.assertEqual(torch.equal(found, expected), equal)
+        on_groups(2, check)
 
     def test_symm_alone_does_not_import_pytorch(self):
         program = "import sys, symm; sys.exit('torch' in sys.modules)"
