@@ -136,6 +136,15 @@ class Programs(unittest.TestCase):
         self.assertEqual(found.returncode, 0, found.stderr)
         return found.stdout
 
+    def test_the_pages_program(self):
+        page = (PACKAGE / "README.md").read_text()
+        Path("mlp.py").write_text(page[page.index("# mlp.py"):].partition("```")[0])
+        lines = self.output_of("mlp.py").splitlines()
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            self.assertRegex(line, r"^0\.\d{5}, 1024 of 2048 rows$")
+            self.assertEqual(line, lines[0])
+
     def test_the_example(self):
         rows = json.loads(self.output_of(
             PACKAGE / "examples" / "decode.py", "--layers=2", "--hidden=512", "--tokens=8",
