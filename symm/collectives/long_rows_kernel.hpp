@@ -57,7 +57,11 @@ struct RmsNormParts : MailedRows<T, kMost, kPlain> {
         for_parts(block, first, [&](const Part& part) {
             const symm::simt::Waiting waiting{symm::simt::Wait::kPacket, this->rank, this->rank,
                                               epoch};
-            const RowOutput<T, kPlain> output(*this, part.i, part.has_pack);
+            const RowOutput<T, kPlain> output(*this);
+            typename RowOutput<T, kPlain>::Weights weights{};
+            if (part.has_pack) {
+                weights = output.weights_at(part.i);
+            }
             float of_lane = 0;
             for (unsigned p = warp.thread_rank(); p < parts_of_row; p += warp.size()) {
                 std::uint64_t bits = 0;
@@ -71,7 +75,7 @@ struct RmsNormParts : MailedRows<T, kMost, kPlain> {
                 if (part.index != first.index) {
                     sum = reinterpret_cast<const Pack*>(this->residual)[part.at];
                 }
-                output.write(part.at, sum, scale);
+                output.write(part.at, part.i, sum, scale, weights);
             }
         });
         clear_unused(block, epoch % most_parts);

@@ -43,22 +43,26 @@ struct RmsNormParams : symm::MailboxParams {
     }
 };
 
-/// One pack of the output: `out = sum / rms * weight`; unless kPlain, also the rest:
-/// `(sum / rms * (weight + weight_offset) + bias) / out_scale`. Loads the weights when constructed,
-/// long before they are needed.
+/// Writes the output, a pack at a time: `out = sum / rms * weight`; unless kPlain, also the rest:
+/// `(sum / rms * (weight + weight_offset) + bias) / out_scale`.
 template <class T, bool kPlain>
 class RowOutput {
-public:
-    /// Of pack i of any row. Without `has_pack` nothing is loaded.
-    __host__ __device__ RowOutput(const RmsNormParams& call, unsigned i, bool has_pack)
-        : call_(call), i_(i) {
-        if (has_pack) {
-            weights_ = load(call.weight);
-        }
-    }
+    static constexpr unsigned kElements = symm::kPerPack<T, Pack>;
+    struct Factors {
+        float at[kElements];
+    };
 
-    /// Writes pack `at` of all rows. `scale` is 1 / rms of its row.
-    __host__ __device__ void write(unsigned at, const Pack& sum, float scale) const {
+public:
+    /// Of one pack.
+    using Weights = std::conditional_t<kPlain, symm::Elements<T, Pack>, Factors>;
+
+    explicit __host__ __device__ RowOutput(const RmsNormParams& of) : call(of) {}
+
+    __host__ __device__ Weights weights_at(unsigned i) const { return load(call.weight, i); }
+
+    /// Writes pack i of a row, pack `at` of all. `scale` is 1 / rms of the row.
+    __host__ __device__ void write(unsigned at, unsigned i, const Pack& sum, float scale,
+                                   const Weights& weights) const {
         const auto sums = cuda::std::bit_cast<symm::Elements<T, Pack>>(sum);
         Factors values;
         SYMM_UNROLL
@@ -68,17 +72,17 @@ public:
         if constexpr (kPlain) {
             SYMM_UNROLL
             for (unsigned k = 0; k < kElements; ++k) {
-                values.at[k] *= static_cast<float>(weights_.at[k]);
+                values.at[k] *= static_cast<float>(weights.at[k]);
             }
             store(at, values);
         } else {
-            const Factors bias = call_.bias != 0 ? load(call_.bias) : Factors{};
+            const Factors bias = call.bias != 0 ? load(call.bias, i) : Factors{};
             SYMM_UNROLL
             for (unsigned k = 0; k < kElements; ++k) {
                 values.at[k] =
-                    std::fma(values.at[k], weights_.at[k] + call_.weight_offset, bias.at[k]);
+                    std::fma(values.at[k], weights.at[k] + call.weight_offset, bias.at[k]);
             }
-            if (call_.out_scale != 0) {
+            if (call.out_scale != 0) {
                 store_float8(at, values);
             } else {
                 store(at, values);
@@ -86,40 +90,34 @@ public:
         }
     }
 
-private:
-    static constexpr unsigned kElements = symm::kPerPack<T, Pack>;
-    struct Factors {
-        float at[kElements];
-    };
-    using Weights = std::conditional_t<kPlain, symm::Elements<T, Pack>, Factors>;
+    const RmsNormParams& call;
 
-    /// This pack's part of a row of weights or biases.
-    __host__ __device__ Weights load(CUdeviceptr row) const {
+private:
+    /// Pack i of a row of weights or biases.
+    __host__ __device__ Weights load(CUdeviceptr row, unsigned i) const {
         const auto* const packs = reinterpret_cast<const Pack*>(row);
         if constexpr (kPlain) {
-            return cuda::std::bit_cast<Weights>(packs[i_]);
+            return cuda::std::bit_cast<Weights>(packs[i]);
+        } else if (call.float_weights) {
+            return load_as<float>(packs, i);
         } else {
-            Factors factors;
-            if (call_.float_weights) {
-                constexpr unsigned kFloats = symm::kPerPack<float, Pack>;
-                SYMM_UNROLL
-                for (unsigned k = 0; k < kElements; k += kFloats) {
-                    const auto floats = cuda::std::bit_cast<symm::Elements<float, Pack>>(
-                        packs[(i_ * kElements + k) / kFloats]);
-                    SYMM_UNROLL
-                    for (unsigned j = 0; j < kFloats; ++j) {
-                        factors.at[k + j] = floats.at[j];
-                    }
-                }
-            } else {
-                const auto elements = cuda::std::bit_cast<symm::Elements<T, Pack>>(packs[i_]);
-                SYMM_UNROLL
-                for (unsigned k = 0; k < kElements; ++k) {
-                    factors.at[k] = static_cast<float>(elements.at[k]);
-                }
-            }
-            return factors;
+            return load_as<T>(packs, i);
         }
+    }
+    template <class Element>
+    __host__ __device__ static Factors load_as(const Pack* packs, unsigned i) {
+        constexpr unsigned kIn = symm::kPerPack<Element, Pack>;
+        Factors factors;
+        SYMM_UNROLL
+        for (unsigned k = 0; k < kElements; k += kIn) {
+            const auto elements = cuda::std::bit_cast<symm::Elements<Element, Pack>>(
+                packs[i * (kElements / kIn) + k / kIn]);
+            SYMM_UNROLL
+            for (unsigned j = 0; j < kIn; ++j) {
+                factors.at[k + j] = static_cast<float>(elements.at[j]);
+            }
+        }
+        return factors;
     }
 
     __host__ __device__ void store(unsigned at, const Factors& values) const {
@@ -128,24 +126,20 @@ private:
         for (unsigned k = 0; k < kElements; ++k) {
             result.at[k] = static_cast<T>(values.at[k]);
         }
-        reinterpret_cast<Pack*>(call_.out)[at] = cuda::std::bit_cast<Pack>(result);
+        reinterpret_cast<Pack*>(call.out)[at] = cuda::std::bit_cast<Pack>(result);
     }
     /// Values beyond float8's become its largest, 448.
     __host__ __device__ void store_float8(unsigned at, const Factors& values) const {
         struct alignas(kElements) {
             __nv_fp8_storage_t at[kElements];
         } result;
-        const float scale = *reinterpret_cast<const float*>(call_.out_scale);
+        const float scale = *reinterpret_cast<const float*>(call.out_scale);
         SYMM_UNROLL
         for (unsigned k = 0; k < kElements; ++k) {
             result.at[k] = __nv_cvt_float_to_fp8(values.at[k] / scale, __NV_SATFINITE, __NV_E4M3);
         }
-        reinterpret_cast<decltype(result)*>(call_.out)[at] = result;
+        reinterpret_cast<decltype(result)*>(call.out)[at] = result;
     }
-
-    const RmsNormParams& call_;
-    unsigned i_;
-    Weights weights_{};
 };
 
 }  // namespace symm::collectives

@@ -32,29 +32,16 @@ __host__ __device__ inline float sum_of_warp(const symm::simt::Warp& warp, float
     return value;
 }
 
-/// The sum of a row's parts, with the bits that sum_of_warp() returns if lane l passes the sum of
-/// every 32nd part from the l-th on. `parts` is a multiple of 32. Faster than five shuffles.
-__host__ __device__ inline float sum_of_parts(const float* of_part, unsigned parts) {
-    constexpr unsigned kLanes = symm::simt::kWarpSize;
-    float of_lane[kLanes];
-    SYMM_UNROLL
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-        of_lane[lane] = of_part[lane];
+/// The sum that sum_of_warp() returns if lane l passes of_lane[l], for lane `kLane` with a step of
+/// kStep lanes. From shared memory that is faster than five shuffles.
+template <unsigned kLanes, unsigned kLane = 0, unsigned kStep = 1>
+__host__ __device__ float sum_of_lanes(const float* of_lane) {
+    if constexpr (kStep == kLanes) {
+        return of_lane[kLane];
+    } else {
+        return sum_of_lanes<kLanes, kLane, 2 * kStep>(of_lane) +
+               sum_of_lanes<kLanes, kLane + kStep, 2 * kStep>(of_lane);
     }
-    for (unsigned first = kLanes; first < parts; first += kLanes) {
-        SYMM_UNROLL
-        for (unsigned lane = 0; lane < kLanes; ++lane) {
-            of_lane[lane] += of_part[first + lane];
-        }
-    }
-    SYMM_UNROLL
-    for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
-        SYMM_UNROLL
-        for (unsigned lane = 0; lane < distance; ++lane) {
-            of_lane[lane] += of_lane[lane + distance];
-        }
-    }
-    return of_lane[0];
 }
 
 /// std::fma(), since a compiler may use it in one kernel and not in another.
@@ -81,24 +68,25 @@ public:
     }
 
     __host__ __device__ RowNorm(const symm::simt::ThreadBlock& block, const RmsNormParams& call)
-        : call_(call),
+        : output_(call),
           block_(block),
           warp_(block),
           all_(block),
           squares_(block.shared<Squares>()),
-          packs_(reinterpret_cast<Pack*>(squares_ + 1)),
-          first_output_(call, block.thread_rank(), block.thread_rank() < packs()) {
-        // Places behind the row's last part, of which add_up_squares() writes none.
-        const unsigned rounds = (packs() + block.size() - 1) / block.size();
-        const unsigned parts = (rounds * block.size() + lanes() - 1) / lanes();
-        parts_ = (parts + kLanes - 1) / kLanes * kLanes;
-        for (unsigned p = parts + block.thread_rank(); p < parts_; p += block.size()) {
+          packs_(reinterpret_cast<Pack*>(squares_ + 1)) {
+        if (block.thread_rank() < packs()) {  // long before they are needed
+            first_weights_ = output_.weights_at(block.thread_rank());
+        }
+        // The sum of all parts takes some more, which no warp writes.
+        for (unsigned p = parts() + block.thread_rank(); p < padded(parts()); p += block.size()) {
             squares_->of_part[0][p] = squares_->of_part[1][p] = 0;
         }
     }
 
-    __host__ __device__ unsigned rows() const { return call_.rows; }
-    __host__ __device__ unsigned packs() const { return call_.hidden / symm::kPerPack<T, Pack>; }
+    __host__ __device__ unsigned rows() const { return output_.call.rows; }
+    __host__ __device__ unsigned packs() const {
+        return output_.call.hidden / symm::kPerPack<T, Pack>;
+    }
 
     /// Calls `use(at, i)` for this thread's packs of a row: pack i of the row is pack `at` of all.
     template <class Use>
@@ -110,10 +98,9 @@ public:
 
     /// Takes pack i of the row's new residual. The same thread always takes the same packs.
     __host__ __device__ void take(unsigned i, const Pack& residual) {
+        packs_[i] = residual;
         if (i == block_.thread_rank()) {
-            first_ = residual;
-        } else {
-            packs_[i] = residual;
+            first_squares_ = squares_of<T>(residual);
         }
     }
 
@@ -124,32 +111,50 @@ public:
         if (!add_up_squares(arrived, all)) {
             return false;
         }
-        const float scale = call_.scale_of(all);
+        const float scale = output_.call.scale_of(all);
         for_packs(row, [&](unsigned at, unsigned i) {
-            if (i == block_.thread_rank()) {
-                first_output_.write(at, first_, scale);
-            } else {
-                RowOutput<T, kPlain>(call_, i, true).write(at, packs_[i], scale);
-            }
+            output_.write(at, i, packs_[i], scale,
+                          i == block_.thread_rank() ? first_weights_ : output_.weights_at(i));
         });
         return true;
     }
 
 private:
     static constexpr unsigned kLanes = symm::simt::kWarpSize;
-    /// Of a row of 16,384 floats, and of warps without a pack in the last round.
-    static constexpr unsigned kMostParts = 16384 / 4 / kLanes + kManyThreads / kLanes;
+    static constexpr unsigned kMostParts = 16384 / symm::kPerPack<float, Pack> / kLanes;
     struct alignas(16) Squares {
         float of_part[2][kMostParts];
     };
 
-    /// Of the block's first warp.
+    /// Of the block's first warp. On a GPU a block has whole warps, and dividing by a constant is
+    /// fast.
     __host__ __device__ unsigned lanes() const {
-        return block_.size() < kLanes ? block_.size() : kLanes;
+        NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return kLanes;),
+                          (return block_.size() < kLanes ? block_.size() : kLanes;))
+    }
+    /// Parts of a row.
+    __host__ __device__ unsigned parts() const { return (packs() + lanes() - 1) / lanes(); }
+    __host__ __device__ static unsigned padded(unsigned parts) {
+        return parts <= kLanes / 2 ? kLanes / 2 : (parts + kLanes - 1) / kLanes * kLanes;
     }
     /// The squares of this thread's pack i; 0 behind the row's end.
     __host__ __device__ float squares_at(unsigned i) const {
-        return i >= packs() ? 0 : squares_of<T>(i == block_.thread_rank() ? first_ : packs_[i]);
+        return i == block_.thread_rank() ? first_squares_
+               : i < packs()             ? squares_of<T>(packs_[i])
+                                         : 0;
+    }
+    __host__ __device__ float sum_of_parts(const float* of_part) const {
+        if (parts() <= kLanes / 2) {
+            return sum_of_lanes<kLanes / 2>(of_part);
+        }
+        if (parts() <= kLanes) {
+            return sum_of_lanes<kLanes>(of_part);
+        }
+        float of_lane = 0;
+        for (unsigned p = warp_.thread_rank(); p < parts(); p += kLanes) {
+            of_lane += of_part[p];
+        }
+        return sum_of_warp(warp_, of_lane);
     }
 
     /// `all` becomes the sum of the row's squares, with the same bits in each thread of each block.
@@ -159,7 +164,7 @@ private:
         for (unsigned first = 0; first < packs(); first += block_.size()) {
             const unsigned i = first + block_.thread_rank();
             const float of_part = sum_of_warp(warp_, squares_at(i));
-            if (warp_.thread_rank() == 0) {
+            if (warp_.thread_rank() == 0 && i < packs()) {
                 squares[i / lanes()] = of_part;
             }
         }
@@ -167,19 +172,18 @@ private:
             return false;
         }
         half_ = 1 - half_;
-        all = sum_of_parts(squares, parts_);
+        all = sum_of_parts(squares);
         return true;
     }
 
-    const RmsNormParams& call_;
+    RowOutput<T, kPlain> output_;
     symm::simt::ThreadBlock block_;
     symm::simt::Warp warp_;
     symm::AbortBarrier all_;
     Squares* squares_;
-    Pack* packs_;  ///< The row's new residual, but for each thread's first pack.
-    Pack first_{};
-    RowOutput<T, kPlain> first_output_;
-    unsigned parts_;
+    Pack* packs_;  ///< The row's new residual.
+    typename RowOutput<T, kPlain>::Weights first_weights_{};
+    float first_squares_ = 0;  ///< Of this thread's first pack.
     unsigned half_ = 0;
 };
 
