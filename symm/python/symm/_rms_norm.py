@@ -12,7 +12,7 @@ from ._library import FLOAT8, TYPES, RmsNorm
 _UNSIGNED = 2**32 - 1
 
 
-def rms_norm_call(take: Callable[[tuple, tuple], list[Array]], epsilon: float,
+def rms_norm_call(take: Callable[[tuple[Any, ...], tuple[Any, ...]], list[Array]], epsilon: float,
                   weight_offset: float, named: dict[str, Any]) -> tuple[RmsNorm, list[Array]]:
     """`take(inputs, outputs)` returns the memory of arrays of one type. `named`: the arrays by
     symm_rms_norm's names; those that may be left out are None."""

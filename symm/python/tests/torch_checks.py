@@ -61,6 +61,15 @@ def operators(group: str, device: str):
             assert x._version > version  # by which autograd finds that a saved tensor has changed
 
 
+    xs = [values(r, (3, 512), torch.float32, device) for r in range(ranks)]
+    weight, bias, scale = (values(r, (n,), torch.float32, device) for r, n in
+                           ((7, 512), (8, 512), (9, 1)))
+    found = symm.torch.all_reduce_rms_norm(xs[rank], None, weight, group, 1e-5, 1.0, bias, scale)
+    assert found.dtype == torch.float8_e4m3fn
+    exact = (functional.rms_norm(sum(xs), (512,), None, 1e-5) * (weight + 1) + bias) / scale
+    torch.testing.assert_close(found.float(), exact.clamp(-448, 448), rtol=0.0626, atol=2**-9)
+
+
 def gradients(group: str, device: str):
     """First and second derivatives of the sum of all ranks' losses, as PyTorch finds them on one
     rank that has all inputs."""

@@ -68,6 +68,9 @@ class Operators(unittest.TestCase):
             opcheck(torch.ops.symm.all_reduce_.default, (torch.rand(3, 5), group))
             opcheck(torch.ops.symm.all_reduce_rms_norm.default,
                     (torch.rand(3, 512), torch.rand(3, 512), torch.rand(512), group))
+            opcheck(torch.ops.symm.all_reduce_rms_norm.default,
+                    (torch.rand(3, 512).half(), None, torch.rand(512), group),
+                    {"weight_offset": 1.0, "bias": torch.rand(512), "out_scale": torch.ones(1)})
 
 
 class Refusals(unittest.TestCase):

@@ -61,6 +61,12 @@ def _same(x: Tensor, *_: Any) -> Tensor:
     return x.new_empty(x.shape)
 
 
+def _normalized(x: Tensor, _residual: Any, _weight: Tensor, _group: str, _epsilon: float = 0,
+                _weight_offset: float = 0, _bias: Any = None,
+                out_scale: Tensor | None = None) -> Tensor:
+    return x.new_empty(x.shape, dtype=x.dtype if out_scale is None else torch.float8_e4m3fn)
+
+
 def _part(x: Tensor, group: str, _op: str = "sum") -> Tensor:
     ranks = registered(group).ranks
     return x.new_empty([length // ranks for length in x.shape[:1]] + [*x.shape[1:]])
@@ -155,14 +161,17 @@ def reduce(x: Tensor, group: str, op: str = "sum", root: int = 0) -> Tensor:
     return out
 
 
-@_operator(_same, mutates=("residual",))
-def all_reduce_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, group: str,
-                        epsilon: float = 1e-5) -> Tensor:
-    """`residual += sum of all ranks' x`, in place; returns `residual / rms(residual) * weight`. One
-    kernel, without a gradient (AllReduceRMSNorm has one). For the shapes see
-    Communicator.all_reduce_rms_norm(). A communicator's first such call cannot be captured in a
-    graph."""
-    out = _same(x)
-    _queue(group, lambda comm: comm.all_reduce_rms_norm(x.contiguous(), residual, weight, out,
-                                                        epsilon))
+@_operator(_normalized, mutates=("residual",))
+def all_reduce_rms_norm(x: Tensor, residual: Tensor | None, weight: Tensor, group: str,
+                        epsilon: float = 1e-5, weight_offset: float = 0.0,
+                        bias: Tensor | None = None, out_scale: Tensor | None = None) -> Tensor:
+    """`residual += sum of all ranks' x`, in place; returns
+    `(residual / rms(residual) * (weight + weight_offset) + bias) / out_scale`, in float8_e4m3fn if
+    there is an `out_scale`. One kernel, without a gradient (AllReduceRMSNorm has one). For shapes
+    and types see Communicator.all_reduce_rms_norm(). A communicator's first such call cannot be
+    captured in a graph."""
+    out = _normalized(x, residual, weight, group, epsilon, weight_offset, bias, out_scale)
+    _queue(group, lambda comm: comm.all_reduce_rms_norm(
+        x.contiguous(), residual, weight, out, epsilon, weight_offset=weight_offset, bias=bias,
+        out_scale=out_scale))
     return out
