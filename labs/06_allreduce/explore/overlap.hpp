@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "labs/06_allreduce/explore/calls.hpp"
@@ -32,6 +33,9 @@ void launch_overlapping(Scene& scene, const Calls& calls, int rank, const simt::
         [=](const ThreadBlock&) {
             for_calls([&](unsigned c, const Buffers& of) {
                 fill<T>(calls, rank, c, of.in, of.out);
+                const std::size_t written =
+                    of.in == of.out ? 0 : calls.counts[c] * calls.parts_out();
+                std::fill_n(elements<T>(of.out), written, kBefore<T>);  // no store may come earlier
                 after<T>(calls, c, of.out) = kAfter<T>;
             });
         },

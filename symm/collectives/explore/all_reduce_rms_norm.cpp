@@ -90,9 +90,6 @@ void fill_scene(Scene& scene, const Calls& calls) {
         const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
         const auto [in, residual, out] = buffers.front();
         auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
-        for (std::size_t i = 0; i < calls.hidden; ++i) {
-            weights[i] = weight(i);
-        }
         auto* const squares = scene.allocate<symm::Packet>(kMostParts, "squares", rank);
         squares[2] = squares[3] = calls.old;
         const RmsNormWindowsParams call{
@@ -108,6 +105,9 @@ void fill_scene(Scene& scene, const Calls& calls) {
                 in[i] = x(rank, c, i);
                 residual[i] = before(c, i);
                 out[i] = 0;
+            }
+            for (std::size_t i = 0; c == 0 && i < calls.hidden; ++i) {  // not to be read earlier
+                weights[i] = weight(i);
             }
         };
         const auto kernel = [=](unsigned c, const ThreadBlock& block) {
@@ -171,7 +171,9 @@ int main(int argc, char** argv) {
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
             overlapping("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
             overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
+            overlapping("packs/2x1x2", {2, {2, 2}, 4, {.blocks = 2}, Way::kPacks}),
             overlapping("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
+            overlapping("parts/2x1/fewer", {2, {2, 1}, 4, {}, Way::kParts}),
             // Blocks of two warps, whose parts are shorter than a warp.
             scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),
             scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),

@@ -81,6 +81,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             for (std::size_t i = 0; i < elements; ++i) {
                 const auto p = static_cast<int>(i / kPart);
                 counts[p] = count(rank, p, c);
+                received[p] = 99;
                 in[i] = value(rank, p, c, i % kPart);
                 out[i] = 0;
             }
@@ -159,6 +160,8 @@ int main(int argc, char** argv) {
             scene("equal/2x1/overlap", {.ranks = 2, .calls = 3, .overlap = true}),
             scene("equal/3x1/overlap", {.ranks = 3, .calls = 2, .overlap = true}),
             scene("counts/2x1/overlap", {.ranks = 2, .calls = 3, .counts = mixed, .overlap = true}),
+            scene("equal/2x1x2/overlap",
+                  {.ranks = 2, .calls = 2, .shape = {.blocks = 2}, .overlap = true}),
             scene("windows/2x1", {2, 3, {}, {}, true}),
             scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
             scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
