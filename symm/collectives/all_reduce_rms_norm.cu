@@ -88,16 +88,19 @@ RmsNormParams params_of(const symm::OwnCollective& own, const RmsNormRows& rows)
 /// they fit.
 template <class Kernel>
 void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Kernel& kernel,
-            unsigned most_blocks, CUstream stream, bool may_overlap = false) {
+            unsigned most_blocks, CUstream stream, bool by_mailbox = false) {
     const symm::LaunchShape& most = own.most();
     const unsigned packs = packs_of(rows);
+    // A block of many threads takes the place of two. In the mailbox all rows at once are faster.
+    const bool only_few_fit = rows.rows > most.blocks / 2 && rows.rows <= most.blocks;
     const bool many = Kernel::kMaxThreads > kThreads && packs > kThreads &&
-                      most.threads == kThreads && most.blocks > 1;
-    const unsigned threads =
-        std::min((packs + 31) / 32 * 32, many ? Kernel::kMaxThreads : most.threads);
+                      most.threads == kThreads && most.blocks > 1 && !(by_mailbox && only_few_fit);
+    const unsigned most_threads = many ? Kernel::kMaxThreads : most.threads;
+    const unsigned rounds = (packs + most_threads - 1) / most_threads;  // of equal sizes
+    const unsigned threads = ((packs + rounds - 1) / rounds + 31) / 32 * 32;
     const unsigned blocks = std::min({rows.rows, most.blocks / (many ? 2 : 1), most_blocks});
     symm::launch(stream, blocks, threads, kernel, Kernel::shared_bytes(rows.hidden),
-                 may_overlap ? own.launch_order(blocks) : symm::LaunchOrder::kAfter);
+                 by_mailbox ? own.launch_order(blocks) : symm::LaunchOrder::kAfter);
 }
 
 }  // namespace
