@@ -20,17 +20,13 @@ def rms_norm_call(take: Callable[[tuple[Any, ...], tuple[Any, ...]], list[Array]
     is_float8 = "out_scale" in given
     if is_float8:
         given["out"] = without_float8(given["out"])
-    arrays: dict[str, Array] = {}
-    for inputs, outputs in ((("x",), ("residual",) if is_float8 else ("residual", "out")),
-                            ((), ("out",) if is_float8 else ()),
-                            (("weight", "bias"), ()), (("out_scale",), ())):
-        names = [name for name in inputs + outputs if name in given]
-        arrays |= zip(names, take(tuple(given[name] for name in inputs if name in given),
-                                  tuple(given[name] for name in outputs if name in given)),
-                      strict=True)
+    arrays = {name: take(*(((), (array,)) if name in ("residual", "out") else ((array,), ())))[0]
+              for name, array in given.items()}
     kind, weights = arrays["x"].type, arrays["weight"].type
-    for name, types in (("out_scale", ["float32"]), ("weight", [kind, "float32"]),
-                        ("out", ["float8_e4m3fn", "uint8"] if is_float8 else [kind])):
+    for name, types in (("residual", [kind]), ("out", [kind]), ("weight", [kind, "float32"]),
+                        ("bias", [weights]), ("out_scale", ["float32"])):
+        if name == "out" and is_float8:
+            types = ["float8_e4m3fn", "uint8"]
         if name in arrays and arrays[name].type not in types:
             raise TypeError(f"{name} is of type {arrays[name].type}: it must be of type "
                             f"{' or '.join(dict.fromkeys(types))}")

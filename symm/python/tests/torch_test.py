@@ -100,8 +100,10 @@ class Refusals(unittest.TestCase):
                     (lambda: symm.torch.ColumnLinear(torch.nn.Linear(4, 5), group),
                      "cannot be cut"),
                     (lambda: symm.torch.RowLinear(torch.nn.Linear(4, 5), group, partial=True),
-                     "added once per rank")):
-                with self.assertRaisesRegex(ValueError, reason):
+                     "added once per rank"),
+                    (lambda: symm.torch.AllReduceRMSNorm(64, group), "512 to 16384"),
+                    (lambda: symm.torch.all_reduce(torch.rand(5), c), "pass the name")):
+                with self.assertRaisesRegex((ValueError, TypeError), reason):
                     call()
             self.assertEqual(symm.torch.all_reduce(torch.ones(3), group).tolist(), [2] * 3)
         on_ranks(2, body)

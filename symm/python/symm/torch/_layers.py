@@ -102,6 +102,8 @@ class AllReduceRMSNorm(nn.Module):
 
     def __init__(self, hidden: int, group: str, epsilon: float = 1e-5, **options: Any):
         super().__init__()
+        if not 512 <= hidden <= 16384:
+            raise ValueError(f"hidden is {hidden}: the fused call takes 512 to 16384 elements")
         self.group, self.epsilon = group, epsilon
         self.weight = nn.Parameter(torch.ones(hidden, **options))
 

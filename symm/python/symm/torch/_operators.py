@@ -36,6 +36,9 @@ def _operator(empty: Callable[..., Any], gradient: Callable[..., Any] | None = N
 
         @functools.wraps(body)
         def call(*arguments: Any, **named: Any) -> Any:
+            if any(isinstance(x, Communicator) for x in (*arguments, *named.values())):
+                raise TypeError("a group is a text: pass the name that symm.torch.register("
+                                "communicator, name) returned")
             # Without this PyTorch would lose the gradient of a tensor that changes.
             if gradient is None and torch.is_grad_enabled() and any(
                     isinstance(x, Tensor) and x.requires_grad
