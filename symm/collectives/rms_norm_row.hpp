@@ -32,8 +32,8 @@ __host__ __device__ inline float sum_of_warp(const symm::simt::Warp& warp, float
     return value;
 }
 
-/// The sum that sum_of_warp() returns if lane l passes of_lane[l], for lane `kLane` with a step of
-/// kStep lanes. From shared memory that is faster than five shuffles.
+/// The sum that sum_of_warp() returns if lane l passes of_lane[l], and lanes from kLanes on pass 0.
+/// (Of it, the part of every kStep-th lane from kLane on.) Faster than five shuffles.
 template <unsigned kLanes, unsigned kLane = 0, unsigned kStep = 1>
 __host__ __device__ float sum_of_lanes(const float* of_lane) {
     if constexpr (kStep == kLanes) {
