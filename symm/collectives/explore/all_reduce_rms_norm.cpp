@@ -180,6 +180,7 @@ int main(int argc, char** argv) {
             scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
             scene("parts/2x1x2/old",
                   {2, {1, 1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
+            scene("parts/2x1x2/again", {2, {2, 1, 2}, 8, {.blocks = 2}, Way::kParts}, false),
             scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
             scene("parts/2x1/2parts", {2, {2, 1}, 8, {}, Way::kParts}),
             scene("parts/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kParts, 0xfffffffd}),
