@@ -134,6 +134,9 @@ std::uint32_t mixed(int from, int to, unsigned call) {
 std::uint32_t one_way(int from, int to, unsigned call) {
     return from < to && call % 2 == 0 ? 2 : 0;
 }
+std::uint32_t all(int, int, unsigned) {
+    return 2;
+}
 /// Nothing, and in the last of eight calls all.
 std::uint32_t last_is_full(int, int, unsigned call) {
     return call == 7 ? 2 : 0;
@@ -153,6 +156,8 @@ int main(int argc, char** argv) {
             scene("equal/3x1", {3, 3, {}, {}}),
             scene("counts/2x1", {2, 3, {}, mixed}),
             scene("counts/2x2", {2, 3, {.threads = 2}, mixed}),
+            // It is the turn of the last packet's slot, which the other thread reads.
+            scene("counts/2x2/turn", {2, 3, {.threads = 2}, all, false, 2}),
             scene("counts/2x1/one_way", {2, 4, {}, one_way}),
             scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
             scene("counts/2x1/clear", {2, 8, {}, last_is_full, false, 0, true}),
