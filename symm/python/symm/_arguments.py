@@ -6,6 +6,8 @@ from typing import Any
 
 from ._library import OPS, TYPES
 
+INT, UNSIGNED = 2**31 - 1, 2**32 - 1  # the largest numbers of C's types
+
 
 def integer(name: str, value: Any, least: int, most: int) -> int:
     try:
@@ -63,6 +65,11 @@ def type_name(dtype: Any) -> str:
     if name not in TYPES:
         raise TypeError(f"elements of type {name} are not supported: use one of {', '.join(TYPES)}")
     return name
+
+
+def type_number(name: str) -> int:
+    """Its number in C."""
+    return list(TYPES).index(name)
 
 
 def operation(op: Any) -> int:

@@ -10,15 +10,14 @@ from typing import Any
 
 from . import _arguments
 from ._allgather import creation_by
-from ._arguments import integer
+from ._arguments import INT, UNSIGNED, integer, type_number
 from ._arrays import HOST, SOME_GPU, Array, CallStream, memory_of
 from ._comm import Comm
-from ._library import TYPES, Options, c, is_emulated
+from ._library import Options, c, is_emulated
 from ._rms_norm import rms_norm_call
 from ._waits import RunHere
 from ._windows import array_maker, load
 
-_INT, _UNSIGNED = 2**31 - 1, 2**32 - 1
 _last = threading.local()  # .communicator: a weak reference to the one this thread made last
 
 
@@ -42,7 +41,7 @@ class Communicator:
     forked child it refuses calls, and abort() and its end do nothing. It cannot be copied."""
 
     def __init__(self, rank: int, ranks: int, name: str, **options: Any):
-        rank, ranks = integer("rank", rank, 0, _INT), integer("ranks", ranks, 1, _INT)
+        rank, ranks = integer("rank", rank, 0, INT), integer("ranks", ranks, 1, INT)
         text = _arguments.text("name", name)
         self._create(lambda where, how, _: c.symm_comm_create(where, rank, ranks, text, how),
                      **options)
@@ -78,7 +77,7 @@ class Communicator:
                        **options: Any) -> "Communicator":
         """For ranks that can exchange bytes. `allgather` is called once, with this rank's bytes,
         and returns those of all ranks, by rank: mpi4py's comm.allgather does."""
-        rank, ranks = integer("rank", rank, 0, _INT), integer("ranks", ranks, 1, _INT)
+        rank, ranks = integer("rank", rank, 0, INT), integer("ranks", ranks, 1, INT)
         if not callable(allgather):
             raise TypeError(f"allgather is {allgather!r}, not a function")
         self = cls.__new__(cls)
@@ -89,9 +88,9 @@ class Communicator:
     def _create(self, create: Callable[[Any, Options, RunHere], int], device: int | None = None,
                 timeout: float | None = None, max_blocks: int = 0) -> None:
         how = Options(
-            ctypes.sizeof(Options), -1 if device is None else integer("device", device, 0, _INT),
+            ctypes.sizeof(Options), -1 if device is None else integer("device", device, 0, INT),
             0 if timeout is None else _arguments.number("timeout", timeout),
-            integer("max_blocks", max_blocks, 0, _UNSIGNED))
+            integer("max_blocks", max_blocks, 0, UNSIGNED))
         self._emulated = is_emulated()
         self._comm = Comm(lambda where, run_here: create(where, how, run_here))
         with self._comm as pointer:
@@ -185,9 +184,13 @@ class Communicator:
         A communicator's first such call waits for the other ranks', and cannot be captured.
         Otherwise as all_reduce(), and the arrays do not overlap."""
         where = self._stream(stream)
+
+        def take(array: Any, written: bool) -> Array:
+            inputs, outputs = ((), (array,)) if written else ((array,), ())
+            return self._arrays(inputs, outputs, where)[0]
+
         call, arrays = rms_norm_call(
-            lambda inputs, outputs: self._arrays(inputs, outputs, where),
-            _arguments.number("epsilon", epsilon),
+            take, _arguments.number("epsilon", epsilon),
             _arguments.number("weight_offset", weight_offset),
             {"x": x, "residual": residual, "out": out, "weight": weight, "bias": bias,
              "out_scale": out_scale})
@@ -215,7 +218,7 @@ class Communicator:
                 f"shape {' or '.join(map(str, sorted(shapes)))}")
         self._comm.queue(function, may_wait,
                          (source.address, target.address, math.prod(part.shape),
-                          self._type((source,)), *op), where.handle, [source, target])
+                          type_number(source.type), *op), where.handle, [source, target])
         return out
 
     def _arrays(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...],
@@ -232,9 +235,6 @@ class Communicator:
         if len(types) > 1:
             raise TypeError(f"input and output differ in type: {' and '.join(types)}")
         return arrays
-
-    def _type(self, arrays: Any) -> int:
-        return list(TYPES).index(arrays[0].type)
 
     def _stream(self, stream: Any) -> CallStream:
         if self._emulated:

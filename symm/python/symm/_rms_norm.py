@@ -5,23 +5,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ._arguments import integer
+from ._arguments import UNSIGNED, integer, type_number
 from ._arrays import Array, without_float8
-from ._library import FLOAT8, TYPES, RmsNorm
-
-_UNSIGNED = 2**32 - 1
+from ._library import FLOAT8, RmsNorm
 
 
-def rms_norm_call(take: Callable[[tuple[Any, ...], tuple[Any, ...]], list[Array]], epsilon: float,
-                  weight_offset: float, named: dict[str, Any]) -> tuple[RmsNorm, list[Array]]:
-    """`take(inputs, outputs)` returns the memory of arrays of one type. `named`: the arrays by
-    symm_rms_norm's names; those that may be left out are None."""
+def rms_norm_call(take: Callable[[Any, bool], Array], epsilon: float, weight_offset: float,
+                  named: dict[str, Any]) -> tuple[RmsNorm, list[Array]]:
+    """`take(array, written)` returns an array's memory. `named`: the arrays by symm_rms_norm's
+    names; those that may be left out are None."""
     given = {name: array for name, array in named.items() if array is not None}
     is_float8 = "out_scale" in given
     if is_float8:
         given["out"] = without_float8(given["out"])
-    arrays = {name: take(*(((), (array,)) if name in ("residual", "out") else ((array,), ())))[0]
-              for name, array in given.items()}
+    arrays = {name: take(array, name in ("residual", "out")) for name, array in given.items()}
     kind, weights = arrays["x"].type, arrays["weight"].type
     for name, types in (("residual", [kind]), ("out", [kind]), ("weight", [kind, "float32"]),
                         ("bias", [weights]), ("out_scale", ["float32"])):
@@ -33,9 +30,10 @@ def rms_norm_call(take: Callable[[tuple[Any, ...], tuple[Any, ...]], list[Array]
     _check_shapes({name: array.shape for name, array in arrays.items()})
     shape = arrays["x"].shape
     call = RmsNorm(size=ctypes.sizeof(RmsNorm), epsilon=epsilon, weight_offset=weight_offset,
-                   rows=integer("rows", math.prod(shape[:-1]), 0, _UNSIGNED),
-                   hidden=integer("hidden", shape[-1], 0, _UNSIGNED), type=_number(kind),
-                   weight_type=_number(weights), out_type=FLOAT8 if is_float8 else _number(kind),
+                   rows=integer("rows", math.prod(shape[:-1]), 0, UNSIGNED),
+                   hidden=integer("hidden", shape[-1], 0, UNSIGNED), type=type_number(kind),
+                   weight_type=type_number(weights),
+                   out_type=FLOAT8 if is_float8 else type_number(kind),
                    **{name: array.address for name, array in arrays.items()})
     return call, list(arrays.values())
 
@@ -49,7 +47,3 @@ def _check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
         raise ValueError(", ".join(f"{name} {shape}" for name, shape in shapes.items()) +
                          ": x, residual and out must have one shape (..., hidden), and weight and "
                          "bias (hidden,)")
-
-
-def _number(name: str) -> int:
-    return list(TYPES).index(name)
