@@ -13,6 +13,8 @@ namespace {
 
 using symm::refuse_unless;
 
+static_assert(RowNorm<float>::kMostHidden == kMostHidden);
+
 constexpr int kMostRanksOfManyThreads = 4;
 constexpr unsigned kMostParts = 2053;      // 1 MiB; a prime: long_rows_kernel.hpp
 constexpr unsigned kThreadsOfParts = 128;  // at least: few, as a block is one multiprocessor's
@@ -153,8 +155,7 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
         const bool x = own_.is_in_window(rows.x, bytes_of(rows));
         refuse_unless(asked != RmsNormWay::kTwoShots || rows.residual != 0,
                       "RMSNorm by two shots needs a residual, which holds the ranks' sums");
-        const bool both =
-            x && rows.residual != 0 && own_.is_in_window(rows.residual, bytes_of(rows));
+        const bool both = x && own_.is_in_window(rows.residual, bytes_of(rows));
         refuse_unless(asked != RmsNormWay::kOneShot || x,
                       "RMSNorm by one shot needs x in a window");
         refuse_unless(asked != RmsNormWay::kTwoShots || both,

@@ -62,6 +62,7 @@ __host__ __device__ float squares_of(const Pack& pack) {
 template <class T, bool kPlain = true>
 class RowNorm {
 public:
+    static constexpr unsigned kMostHidden = 16384;  ///< The most elements of a row.
     /// Bytes of shared memory for a row.
     __host__ __device__ static unsigned shared_bytes(unsigned hidden) {
         return sizeof(Squares) + hidden * static_cast<unsigned>(sizeof(T));
@@ -121,7 +122,7 @@ public:
 
 private:
     static constexpr unsigned kLanes = symm::simt::kWarpSize;
-    static constexpr unsigned kMostParts = 16384 / symm::kPerPack<float, Pack> / kLanes;
+    static constexpr unsigned kMostParts = kMostHidden / symm::kPerPack<float, Pack> / kLanes;
     struct alignas(16) Squares {
         float of_part[2][kMostParts];
     };

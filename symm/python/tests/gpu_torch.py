@@ -6,12 +6,11 @@ Without arguments all cases run. Exit status: 0 if all is right. Where GPUs are 
 are in host memory, and nothing is captured in graphs."""
 
 import os
-import sys
 
 import torch_checks  # first, since it turns off a cache
 import symm.torch
 import torch
-from processes import spawn
+from processes import chosen, spawn
 from symm.torch._groups import registered
 from torch import Tensor
 
@@ -77,18 +76,11 @@ def run_rank(rank: int, name: str, case: str):
         communicator.synchronize()
 
 
-def main() -> int:
-    names = sys.argv[1:] or list(CASES)
-    if not set(names) <= set(CASES):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    print(f"symm {symm.__version__}, PyTorch {torch.__version__}, on "
-          f"{'emulated GPUs' if symm.is_emulated() else torch.cuda.get_device_name()}")
-    for name in names:
+def main():
+    for name in chosen(__doc__, CASES):
         spawn(run_rank, [(rank, f"gpu_torch {os.getpid()} {name}", name) for rank in range(RANKS)])
         print(f"{name}: right", flush=True)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -8,7 +8,6 @@ are emulated, tensors are in host memory, and nothing is captured in graphs."""
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ import torch
 import torch.distributed as distributed
 
 import symm
-from processes import spawn
+from processes import chosen, spawn
 
 RANKS = 2
 DEVICE = "cpu" if symm.is_emulated() else "cuda"
@@ -165,19 +164,12 @@ CASES = {"processes": lambda: in_processes(run_process), "threads": run_threads,
          "killed": lambda: in_processes(run_killed, [0, -signal.SIGKILL])}
 
 
-def main() -> int:
-    names = sys.argv[1:] or list(CASES)
-    if not set(names) <= set(CASES):
-        print(__doc__.split("\n\n")[1], file=sys.stderr)
-        return 2
-    print(f"symm {symm.__version__}, PyTorch {torch.__version__}, on "
-          f"{'emulated GPUs' if symm.is_emulated() else torch.cuda.get_device_name()}")
-    for name in names:
+def main():
+    for name in chosen(__doc__, CASES):
         print(f"{name}:", flush=True)
         CASES[name]()
     print("all is right")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
