@@ -2,7 +2,6 @@
 // (common/simt/atomic.hpp).
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <array>
@@ -21,6 +20,7 @@
 #include "common/emu/kernels/block_barrier.hpp"
 #include "common/emu/kernels/fibers.hpp"
 #include "common/emu/kernels/launch.hpp"
+#include "common/emu/kernels/workers.hpp"
 #include "common/emu/memory/access.hpp"
 #include "common/emu/memory/fault_guard.hpp"
 #include "common/emu/memory/lossy.hpp"
@@ -92,7 +92,7 @@ struct Block final : simt::HostBlock {
         }
     }
 
-    // Starts the block's thread. Returns pthread_create's error.
+    // Has a thread run the block. Returns pthread_create's error.
     int start();
     void run();
     void run_thread(unsigned rank);
@@ -201,24 +201,12 @@ void Block::launch_dependents() {
 }
 
 int Block::start() {
-    constexpr std::size_t kStackBytes = 256 * 1024;  // kernels run on the fibers' stacks
-    pthread_attr_t attributes;
-    ::pthread_attr_init(&attributes);
-    ::pthread_attr_setstacksize(&attributes, kStackBytes);
-    // Not joined: after an error the program may end before its kernels.
-    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     happens_before(this);
-    const auto body = [](void* block) -> void* {
-        static_cast<Block*>(block)->run();
-        return nullptr;
-    };
-    pthread_t thread;
-    const int error = ::pthread_create(&thread, &attributes, body, this);
-    ::pthread_attr_destroy(&attributes);
-    return error;
+    return run_on_worker([](void* block) { static_cast<Block*>(block)->run(); }, this);
 }
 
 void Block::run() {
+    happens_after(this);
     const auto body = [](void* block, unsigned rank) {
         static_cast<Block*>(block)->run_thread(rank);
     };
