@@ -101,6 +101,11 @@ SYMM_UNSEEN void Fiber::start(void (*body)(void*), void* argument) {
     ended_ = false;
 }
 
+std::pair<std::uintptr_t, std::uintptr_t> Fiber::stack() const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(stack_);
+    return {begin, begin + kStackBytes};
+}
+
 SYMM_UNSEEN void Fiber::resume() {
 #ifdef SYMM_ASAN
     void* fake_stack = nullptr;

@@ -7,6 +7,8 @@
 /// another thread, and a switch orders nothing.
 
 #include <cstddef>
+#include <cstdint>
+#include <utility>
 
 #include "common/sys/sanitizer.hpp"
 
@@ -28,6 +30,8 @@ public:
     void suspend();
     /// Whether the body has returned.
     SYMM_UNSEEN bool ended() const { return ended_; }
+    /// The addresses of its stack: its begin and end.
+    std::pair<std::uintptr_t, std::uintptr_t> stack() const;
 
 private:
     static void live(void**, void*, Fiber* fiber);

@@ -17,11 +17,19 @@ constexpr std::size_t kManyIdleLoads = 64;
 void Accesses::clear() {
     races_.clear();
     outside_.clear();
+    never_written_ = {};
     volatile_ = {};
 }
 
 // The location of an atomic access, all of which must have its size.
-std::size_t Accesses::word(Thread& thread, const AtomicAccess& access) {
+std::size_t Accesses::word(Thread& thread, const AtomicAccess& access, bool loads) {
+    if (access.address % access.size != 0) {
+        const long step = log_.add(thread, {"access", access});
+        log_.fail(fmt::format("an atomic access of {} bytes at {} is not aligned: {}", access.size,
+                              log_.name_of(access.address), log_.described(step)),
+                  {step});
+    }
+    require_memory(thread, access, loads);
     if (access.is_static()) {  // a plain store may have changed it
         std::memcpy(reinterpret_cast<void*>(access.address), access.real, access.size);
     }
@@ -75,7 +83,7 @@ void Accesses::split_seq_cst(Thread& thread, AtomicAccess& access, std::memory_o
 
 std::uint64_t Accesses::load(Thread& thread, AtomicAccess access) {
     split_seq_cst(thread, access, std::memory_order_acquire);
-    const std::size_t location = word(thread, access);
+    const std::size_t location = word(thread, access, true);
     if (waits_.is_polling()) {
         return load_of(thread, location, access);
     }
@@ -89,7 +97,7 @@ std::uint64_t Accesses::load(Thread& thread, AtomicAccess access) {
     std::uint64_t value = 0;
     if (is_choice) {
         const auto poll = [&] {
-            value = load_of(thread, word(thread, access), access);
+            value = load_of(thread, word(thread, access, true), access);
             return true;
         };
         waits_.await(thread, poll, nullptr);
@@ -113,7 +121,7 @@ void Accesses::put(Thread& thread, std::size_t location, std::uint64_t value,
     std::size_t before = 0;
     if (behind == nullptr) {
         const auto places = memory_.places(location, thread.view);
-        before = places[search_.choose(places.size())];
+        before = places[search_.choose(places.size(), log_.trace())];
     }
     const long step = log_.add(thread, {"store", access, value});
     check(thread, access, true, step);
@@ -122,13 +130,14 @@ void Accesses::put(Thread& thread, std::size_t location, std::uint64_t value,
     if (access.is_static()) {
         std::memcpy(access.real, reinterpret_cast<void*>(access.address), access.size);
     }
+    scene_.stored(access.address, access.size);
     search_.stored(location, thread.index, thread.view.past);
 }
 
 void Accesses::store(Thread& thread, AtomicAccess access, std::uint64_t value) {
     waits_.refuse_in_poll(thread, "a store");
     split_seq_cst(thread, access, std::memory_order_release);
-    put(thread, word(thread, access), value, access, nullptr);
+    put(thread, word(thread, access, false), value, access, nullptr);
 }
 
 std::uint64_t Accesses::update(Thread& thread, AtomicAccess access,
@@ -143,13 +152,13 @@ std::uint64_t Accesses::update(Thread& thread, AtomicAccess access,
     std::vector<std::uint64_t> state;
     if (expected) {
         state = Waits::state_of(thread, access.frame);
-        waits_.spin_if_known(thread, state, word(thread, access));
+        waits_.spin_if_known(thread, state, word(thread, access, true));
     }
     const NumberSet past = thread.view.past;
     StoreRecord* old = nullptr;
     const auto succeeds = [&] { return !expected || old->value == *expected; };
     const auto read_old = [&] {
-        const std::size_t location = word(thread, access);
+        const std::size_t location = word(thread, access, true);
         Read found = waits_.read(thread, location, true, expected);
         old = &found.store;
         if (!waits_.is_trying()) {
@@ -160,7 +169,7 @@ std::uint64_t Accesses::update(Thread& thread, AtomicAccess access,
         return true;
     };
     waits_.await(thread, read_old, nullptr);
-    const std::size_t location = word(thread, access);
+    const std::size_t location = word(thread, access, true);
     search_.updated(location, past);
     if (succeeds()) {
         old->updated = true;
@@ -179,7 +188,7 @@ void Accesses::fence(Thread& thread, std::memory_order order, const AtomicAccess
         // each is an addition to the same word. It is no effect of a loop that polls.
         const IdleLoads idle = thread.idle;
         AtomicAccess of_order = access;
-        of_order.address = scene_.origin();
+        of_order.address = scene_.first();
         of_order.size = sizeof(std::uint64_t);
         of_order.order = std::memory_order_acq_rel;
         of_order.real = nullptr;

@@ -30,16 +30,28 @@ struct AtomicAccess : Access {
 /// All functions are called by the thread that runs, or whose poll is called.
 class Accesses {
 public:
-    Accesses(const SceneMemory& scene, Memory& memory, Search& search, Log& log, Waits& waits)
-        : scene_(scene), memory_(memory), search_(search), log_(log), waits_(waits) {}
+    Accesses(SceneMemory& scene, Memory& memory, Search& search, Schedule& schedule, Log& log,
+             Waits& waits)
+        : scene_(scene),
+          memory_(memory),
+          search_(search),
+          schedule_(schedule),
+          log_(log),
+          waits_(waits) {}
 
     void clear();
 
     /// The address must be a multiple of `alignment`.
     void plain(Thread& thread, void* address, std::size_t size, bool store, void* place,
                std::size_t alignment);
+    /// A load of the scene's own check, which may be of what nothing has written.
+    void load_result(Thread& thread, void* address, std::size_t size, void* place);
     /// An access of memory that is not the scene's.
     void outside(Thread& thread, const Access& access, bool store);
+    /// Called at the end: fails if a thread has loaded what nothing had written.
+    void require_written();
+    /// A thread frees memory of the heap: who uses it next is another matter.
+    void freed(const void* memory, std::size_t size);
     std::uint64_t load(Thread& thread, AtomicAccess access);
     void store(Thread& thread, AtomicAccess access, std::uint64_t value);
     /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if
@@ -64,20 +76,34 @@ public:
 private:
     void settle(Thread& thread);
     void split_seq_cst(Thread& thread, AtomicAccess& access, std::memory_order rest);
-    std::size_t word(Thread& thread, const AtomicAccess& access);
+    std::size_t word(Thread& thread, const AtomicAccess& access, bool loads);
+    void plain_step(Thread& thread, const Access& access, bool store, std::size_t alignment,
+                    bool is_check);
+    void refuse_stack_of_another(const Thread& thread, const Access& access, bool store);
+    void check_tried(Thread& thread, const Access& access);
+    [[noreturn]] void fail_race(const AccessRecord& race, std::uintptr_t at, long step, bool store);
+    void require_memory(Thread& thread, const Access& access, bool loads);
     std::uint64_t load_of(Thread& thread, std::size_t location, const Access& access);
     void read(Thread& thread, std::size_t location, Read read, const Access& access);
     void put(Thread& thread, std::size_t location, std::uint64_t value, const AtomicAccess& access,
              const StoreRecord* behind);
     void check(Thread& thread, const Access& access, bool store, long step);
 
-    const SceneMemory& scene_;
+    SceneMemory& scene_;
     Memory& memory_;
     Search& search_;
+    Schedule& schedule_;
     Log& log_;
     Waits& waits_;
     Races races_;
-    std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
+    /// The first load of what nothing had written: its thread and address.
+    std::pair<const Thread*, std::uintptr_t> never_written_{};
+    struct OutsideStore {
+        const Thread* thread;
+        long step;  ///< -1: it is none, as that of a text on the heap.
+    };
+    /// The last store to each granule of global variables and the heap.
+    std::map<std::uintptr_t, OutsideStore> outside_;
     struct {
         AtomicAccess access = {};
         bool store = false;

@@ -83,7 +83,8 @@ void Exploration::begin_execution() {
     accesses_.clear();
     search_.begin_execution();
     inside_ = true;
-    allocate<std::uint64_t>(1, "the order of fence.sc");  // the word of fence(): the first
+    // The word of fence(): the first.
+    zeroed<std::uint64_t>(1, "the order of fence.sc");
 }
 
 Exploration::End Exploration::execute() {
@@ -92,7 +93,10 @@ Exploration::End Exploration::execute() {
         inside_ = true;
         return End::kFailed;
     }
+    is_set_up_ = true;
     setup_(*this);
+    is_set_up_ = false;
+    memory_.end_setup();
     log_.begin_steps();
     while (true) {
         schedule_.run_ready();
@@ -114,12 +118,13 @@ Exploration::End Exploration::execute() {
             }
         }
         if (ended) {
+            accesses_.require_written();
             return End::kComplete;
         }
         if (moves.empty()) {
             waits_.fail_deadlocked(schedule_.threads());
         }
-        const ThreadMove* const move = search_.next(moves, polled);
+        const ThreadMove* const move = search_.next(moves, polled, log_.trace());
         if (move == nullptr) {
             return End::kAsleep;
         }
@@ -277,6 +282,16 @@ dim3 block_dim() {
 }
 void fail(const std::string& why) {
     running->fail(why);
+}
+void unseen(const std::function<void()>& code) {
+    const Exploration::Inside inside(*running);
+    code();
+}
+void load_result(const void* address, std::size_t bytes, void* to) {
+    const Exploration::Inside inside(*running);
+    inside.accesses().load_result(inside.thread, const_cast<void*>(address), bytes,
+                                  __builtin_return_address(0));
+    std::memcpy(to, address, bytes);
 }
 
 Report explore(const Options& options, const std::function<void(Scene&)>& setup) {

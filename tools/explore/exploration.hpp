@@ -26,6 +26,7 @@ public:
     public:
         explicit Inside(Exploration& all) : thread(*all.thread_), all_(all) {
             all.inside_ = true;
+            all.memory_.settle();
             all.accesses_.settle_volatile(thread);
         }
         ~Inside() {
@@ -59,12 +60,20 @@ public:
     void launch(int rank, const Shape& shape,
                 const std::function<void(const simt::ThreadBlock&)>& body,
                 LaunchOrder order) override;
-    void* allocate_bytes(std::size_t bytes) override { return memory_.allocate(bytes); }
+    void* allocate_bytes(std::size_t bytes, bool zeroed) override {
+        return memory_.allocate(bytes, zeroed);
+    }
     void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                     const std::string& name, int rank) override;
 
     // For the scene's code.
     bool runs_thread() const { return !inside_; }
+    /// The setup stores these bytes.
+    void set_up(const void* address, std::size_t bytes) {
+        if (is_set_up_) {
+            memory_.set_up(address, bytes);
+        }
+    }
     const Thread& thread() const { return *thread_; }
     const SceneMemory& memory() const { return memory_; }
     simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
@@ -89,9 +98,10 @@ private:
     Schedule schedule_{options_.kernel_end, memory_, log_};
     Streams streams_{options_.kernel_end, schedule_, search_, log_};
     Waits waits_{options_, memory_, model_, search_, log_};
-    Accesses accesses_{memory_, model_, search_, log_, waits_};
+    Accesses accesses_{memory_, model_, search_, schedule_, log_, waits_};
     Thread* thread_ = nullptr;  ///< Whose code runs, or has entered the explorer.
     bool inside_ = true;
+    bool is_set_up_ = false;  ///< The setup runs.
     bool polls_over_links_ = false;
 };
 

@@ -47,16 +47,20 @@ constexpr Shown shown_as() {
     return std::is_same_v<T, float> ? Shown::kFloat : Shown::kNumber;
 }
 
-/// The initial state of an execution. Memory is zeroed; all threads see what the setup stores.
+/// The initial state of an execution. All threads see what the setup stores.
 class Scene {
 public:
-    /// Memory that all ranks reach, aligned to 128 bytes. `name` is for reports; `rank` is the rank
-    /// where it lies, or -1.
+    /// Memory that all ranks reach, aligned to 128 bytes. It is a failure if a thread loads what
+    /// neither the setup nor a thread has stored. `name` is for reports; `rank` is the rank where
+    /// it lies, or -1.
     template <class T>
     T* allocate(std::size_t count, const std::string& name, int rank = -1) {
-        void* const memory = allocate_bytes(count * sizeof(T));
-        name_bytes(memory, count * sizeof(T), sizeof(T), shown_as<T>(), name, rank);
-        return static_cast<T*>(memory);
+        return allocate<T>(count, name, rank, false);
+    }
+    /// The same, and the setup has stored zeros: as memory after cuMemsetD8().
+    template <class T>
+    T* zeroed(std::size_t count, const std::string& name, int rank = -1) {
+        return allocate<T>(count, name, rank, true);
     }
     /// Gives a part of what was allocated a name of its own, in reports: `slot(0 from 1)`.
     template <class T>
@@ -78,7 +82,13 @@ protected:
     ~Scene() = default;
 
 private:
-    virtual void* allocate_bytes(std::size_t bytes) = 0;
+    template <class T>
+    T* allocate(std::size_t count, const std::string& name, int rank, bool zeroed) {
+        void* const memory = allocate_bytes(count * sizeof(T), zeroed);
+        name_bytes(memory, count * sizeof(T), sizeof(T), shown_as<T>(), name, rank);
+        return static_cast<T*>(memory);
+    }
+    virtual void* allocate_bytes(std::size_t bytes, bool zeroed) = 0;
     virtual void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                             const std::string& name, int rank) = 0;
 };
@@ -94,8 +104,19 @@ dim3 block_dim();
 void leave_block();
 /// For what is no kernel, and has no Waiter.
 using simt::await;
+/// Called in a body: runs code of the scene that keeps its own books, and whose accesses are not
+/// seen.
+void unseen(const std::function<void()>& code);
 /// Called in a body: the execution is wrong.
 void fail(const std::string& why);
+/// Called in a body: loads a result to check it, which may be of memory that nothing has written.
+void load_result(const void* address, std::size_t bytes, void* to);
+template <class T>
+T result(const T* address) {
+    T value;
+    load_result(address, sizeof(T), &value);
+    return value;
+}
 
 /// How much of the search is left out because something equivalent is done (search.hpp). The tests
 /// compare them.
@@ -125,7 +146,7 @@ struct Options {
 struct Cell {
     std::string name;   ///< `r1.scratch+8`, `r1.out[2]`.
     int rank = -1;      ///< Where it lies; -1: nowhere in particular.
-    std::string first;  ///< Its value before the first step.
+    std::string first;  ///< Its value before the first step; `?` if nothing had written it.
 };
 
 /// One step of an execution. Values are texts: `40`, `1, 2`, `10 (flag 3)`.

@@ -34,7 +34,7 @@ struct SceneMemory : OwnMemory {
 template <class Kernel, class T>
 void explore_calls(Scene& scene, const Calls& calls, const AlgorithmTraits& traits) {
     const Ranks& who = calls.who;
-    const auto all = explore::symmetric<SceneMemory>(scene, who.ranks, "memory");
+    const auto all = explore::symmetric_zeroed<SceneMemory>(scene, who.ranks, "memory");
     const SymmetricPointer<OwnMemory> memory{all.first, all.stride};
     for (int rank = 0; rank < who.ranks; ++rank) {
         OwnMemory& mine = *memory.of(rank);

@@ -2,9 +2,13 @@
 // end of each function, and in place of each atomic access. (libtsan has them too; it is not
 // linked.)
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <optional>
 
 #include "tools/explore/exploration.hpp"
@@ -17,9 +21,15 @@ using Inside = Exploration::Inside;
 void plain(const void* address, std::size_t size, bool store, void* place,
            std::size_t alignment = 1) {
     if (is_running() && size != 0) {
+        // Its own stack, unless it is a poll that runs on another one.
+        if (address >= __builtin_frame_address(0) && address < running->thread().stack_base) {
+            return;
+        }
         const Inside inside(*running);
         inside.accesses().plain(inside.thread, const_cast<void*>(address), size, store, place,
                                 alignment);
+    } else if (store && running != nullptr) {
+        running->set_up(address, size);
     }
 }
 
@@ -35,6 +45,9 @@ template <class T>
 std::optional<AtomicAccess> explored(const volatile T* p, int order, const Caller& caller,
                                      bool store) {
     if (!is_running()) {
+        if (store && running != nullptr) {
+            running->set_up(const_cast<const T*>(p), sizeof(T));
+        }
         return {};
     }
     const AtomicAccess access{{running->memory().modelled(p), sizeof(T), caller.place,
@@ -203,6 +216,11 @@ void __tsan_atomic_signal_fence(int) {}
 void* __real_memcpy(void* to, const void* from, std::size_t size);
 void* __real_memmove(void* to, const void* from, std::size_t size);
 void* __real_memset(void* to, int value, std::size_t size);
+int __real_memcmp(const void* a, const void* b, std::size_t size);
+int __real_strcmp(const char* a, const char* b);
+std::size_t __real_strlen(const char* text);
+const void* __real_memchr(const void* in, int value, std::size_t size);
+const char* __real_strchr(const char* text, int value);
 void* __wrap_memcpy(void* to, const void* from, std::size_t size) {
     plain(from, size, false, PLACE);
     plain(to, size, true, PLACE);
@@ -217,6 +235,94 @@ void* __wrap_memset(void* to, int value, std::size_t size) {
     plain(to, size, true, PLACE);
     return __real_memset(to, value, size);
 }
+int __wrap_memcmp(const void* a, const void* b, std::size_t size) {
+    plain(a, size, false, PLACE);
+    plain(b, size, false, PLACE);
+    return __real_memcmp(a, b, size);
+}
+int __wrap_bcmp(const void* a, const void* b, std::size_t size) {
+    plain(a, size, false, PLACE);
+    plain(b, size, false, PLACE);
+    return __real_memcmp(a, b, size);
+}
+int __wrap_strcmp(const char* a, const char* b) {
+    plain(a, __real_strlen(a) + 1, false, PLACE);
+    plain(b, __real_strlen(b) + 1, false, PLACE);
+    return __real_strcmp(a, b);
+}
+std::size_t __wrap_strlen(const char* text) {
+    const std::size_t size = __real_strlen(text);
+    plain(text, size + 1, false, PLACE);
+    return size;
+}
+const void* __wrap_memchr(const void* in, int value, std::size_t size) {
+    plain(in, size, false, PLACE);
+    return __real_memchr(in, value, size);
+}
+const char* __wrap_strchr(const char* text, int value) {
+    plain(text, __real_strlen(text) + 1, false, PLACE);
+    return __real_strchr(text, value);
+}
+
+// What _FORTIFY_SOURCE makes of these, and clang since version 16.
+void* __wrap___memcpy_chk(void* to, const void* from, std::size_t size, std::size_t) {
+    return __wrap_memcpy(to, from, size);
+}
+void* __wrap___memmove_chk(void* to, const void* from, std::size_t size, std::size_t) {
+    return __wrap_memmove(to, from, size);
+}
+void* __wrap___memset_chk(void* to, int value, std::size_t size, std::size_t) {
+    return __wrap_memset(to, value, size);
+}
+void* __tsan_memcpy(void* to, const void* from, std::size_t size) {
+    return __wrap_memcpy(to, from, size);
+}
+void* __tsan_memmove(void* to, const void* from, std::size_t size) {
+    return __wrap_memmove(to, from, size);
+}
+void* __tsan_memset(void* to, int value, std::size_t size) {
+    return __wrap_memset(to, value, size);
+}
 
 }  // extern "C"
+
+// The heap's memory belongs to whoever has it.
+namespace {
+
+void* allocated(std::size_t size) {
+    void* const memory = std::malloc(size);
+    if (memory == nullptr) {
+        throw std::bad_alloc();
+    }
+    return memory;
+}
+
+void give_back(void* memory) {
+    if (memory != nullptr && is_running()) {
+        const Inside inside(*running);
+        inside.accesses().freed(memory, ::malloc_usable_size(memory));
+    }
+    std::free(memory);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+    return allocated(size);
+}
+void* operator new[](std::size_t size) {
+    return allocated(size);
+}
+void operator delete(void* memory) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory) noexcept {
+    give_back(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+    give_back(memory);
+}
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

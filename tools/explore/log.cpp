@@ -27,7 +27,14 @@ std::string number_text(std::uint64_t value) {
                                                   : fmt::format("{:#x}", value);
 }
 
+extern "C" char __data_start, _end;  // NOLINT: the linker's: all global variables lie between them
+
 }  // namespace
+
+bool is_global(std::uintptr_t address) {
+    const auto* const at = reinterpret_cast<const char*>(address);
+    return &__data_start <= at && at < &_end;
+}
 
 void Log::clear() {
     names_.clear();
@@ -35,6 +42,7 @@ void Log::clear() {
     bytes_.clear();
     frames_.clear();
     constant_loads_ = 0;
+    trace_ = 0;
     why_.clear();
     involved_.clear();
 }
@@ -53,7 +61,7 @@ const NamedMemory* Log::memory_at(std::uintptr_t address) const {
 
 std::string Log::name_of(std::uintptr_t address) const {
     if (!memory_.holds(address)) {
-        return "a global variable";
+        return is_global(address) ? "a global variable" : "memory of the heap";
     }
     const NamedMemory* const named = memory_at(address);
     if (named == nullptr) {
@@ -94,7 +102,9 @@ std::string Log::value_of(std::uintptr_t address, const char* bytes, std::size_t
         std::uint64_t value = 0;
         std::memcpy(&value, bytes + at, part);
         const auto real = std::bit_cast<float>(static_cast<std::uint32_t>(value));
-        if (shown == Shown::kFloat && part == 4 && !std::isnan(real)) {
+        if (std::all_of(bytes + at, bytes + at + part, [](char c) { return c == kUnwritten; })) {
+            values.emplace_back("?");
+        } else if (shown == Shown::kFloat && part == 4 && !std::isnan(real)) {
             values.push_back(fmt::format("{}", real));
         } else if (shown == Shown::kPacket && part == 8) {
             values.push_back(fmt::format("{} (flag {})", packet_data(value & 0xffffffff),
@@ -119,6 +129,12 @@ long Log::add(const Thread& thread, LoggedStep step) {
     step.thread = &thread;
     step.frame = thread.frame;
     step.bytes = bytes_.size();
+    const Access& access = step.access;
+    for (const std::uint64_t part :
+         {static_cast<std::uint64_t>(thread.index), static_cast<std::uint64_t>(step.what[0]),
+          memory_.holds(access.address) ? access.address : 0, access.size}) {
+        trace_ = (trace_ ^ part) * 0x100000001b3;  // as FNV-1a
+    }
     if (step.access.address != 0 && !step.access.order) {
         const char* const bytes = memory_.real_of(step.access.address);
         bytes_.insert(bytes_.end(), bytes, bytes + step.access.size);
@@ -134,7 +150,7 @@ void Log::add_constant_load(const Thread& thread) {
 
 // The last step, if it was a plain store, has now been made: keeps what it has stored.
 void Log::keep_stored() {
-    if (!log_.empty() && std::string_view(log_.back().what) == "plain store") {
+    if (!log_.empty() && log_.back().what == kPlainStore) {
         const LoggedStep& step = log_.back();
         std::memcpy(&bytes_[step.bytes], memory_.real_of(step.access.address), step.access.size);
     }
@@ -158,6 +174,13 @@ long Log::last_atomic(std::uintptr_t address, std::size_t size) const {
     return log_.rend() - found - 1;
 }
 
+long Log::last_access(const Thread& thread, std::uintptr_t address) const {
+    const auto found = std::find_if(log_.rbegin(), log_.rend(), [&](const LoggedStep& step) {
+        return step.thread == &thread && step.access.address == address;
+    });
+    return log_.rend() - found - 1;
+}
+
 std::string Log::described(long number) const {
     const LoggedStep& one = step(number);
     return fmt::format("{} by {} (step {})", one.what, one.thread->name(), number);
@@ -167,6 +190,13 @@ void Log::fail(std::string why, std::vector<long> involved) {
     why_ = std::move(why);
     involved_ = std::move(involved);
     siglongjmp(failed_, 1);
+}
+
+void Log::refuse_unseen(const Thread& thread) {
+    if (const std::uintptr_t changed = memory_.changed_unseen(); changed != 0) {
+        fail(fmt::format("{} has changed {} by an access that the explorer does not see",
+                         thread.name(), name_of(changed)));
+    }
 }
 
 bool Log::is_of_another_rank(std::uintptr_t address, const Thread& thread) const {

@@ -22,6 +22,9 @@ namespace symm::explore {
 
 struct Thread;
 
+/// Whether a global variable, or constant, has this address.
+bool is_global(std::uintptr_t address);
+
 /// A function that a thread is in, and those that called it.
 struct Frame {
     void* place;
@@ -38,6 +41,8 @@ struct Access {
 
 /// The stores that a load could read, the newest first: their steps (-1: initial) and values.
 using Choices = std::vector<std::pair<long, std::uint64_t>>;
+
+inline constexpr char kPlainStore[] = "plain store";
 
 /// A step as the log keeps it; reports turn it into a ReportedStep.
 struct LoggedStep {
@@ -80,6 +85,8 @@ public:
     }
     /// Returns the step's number. Fails if there are more than any execution has that ends.
     long add(const Thread& thread, LoggedStep step);
+    /// A number that stands for all steps.
+    std::uint64_t trace() const { return trace_; }
     /// A load that is no step, but counts.
     void add_constant_load(const Thread& thread);
     /// The thread's last two loads, relaxed halves, are one that acquires.
@@ -87,9 +94,14 @@ public:
     const LoggedStep& step(long number) const { return log_[static_cast<std::size_t>(number)]; }
     /// The last atomic access of this word; -1: none.
     long last_atomic(std::uintptr_t address, std::size_t size) const;
+    /// The last access of this address by this thread; -1: none.
+    long last_access(const Thread& thread, std::uintptr_t address) const;
     std::string described(long step) const;
 
     [[noreturn]] void fail(std::string why, std::vector<long> involved = {});
+    /// Fails if memory has changed by an access that the explorer does not see. Called when the
+    /// thread is about to stop.
+    void refuse_unseen(const Thread& thread);
     /// What fail() jumps to: for sigsetjmp().
     sigjmp_buf& failed() { return failed_; }
 
@@ -110,6 +122,7 @@ private:
     std::vector<char> bytes_;      ///< Loaded or stored by the plain accesses of the log.
     std::deque<Frame> frames_;
     std::size_t constant_loads_ = 0;
+    std::uint64_t trace_ = 0;
     sigjmp_buf failed_{};
     std::string why_;
     std::vector<long> involved_;

@@ -35,7 +35,14 @@ public:
     std::optional<AccessRecord> access(std::size_t at, std::size_t size, AccessKind kind,
                                        int thread, const ThreadView& view, long step);
 
+    /// An earlier access with which that is a race, or null.
+    const AccessRecord* find(std::size_t at, std::size_t size, AccessKind kind, int thread,
+                             const ThreadView& view) const;
+
 private:
+    static bool is_race(const AccessRecord& earlier, std::uint8_t bytes, AccessKind kind,
+                        int thread, const ThreadView& view);
+
     struct Word {
         std::uint64_t execution = 0;  ///< In which `accesses` were made.
         std::vector<AccessRecord> accesses;

@@ -1,64 +1,71 @@
 #pragma once
 /// \file
-/// The memory of a scene.
+/// The memory of a scene, and what is known of each of its bytes.
 ///
-/// 1. It is one range of addresses. Each execution zeroes it, and allocates from its start.
+/// 1. It is one range of addresses. Each execution allocates from its start, with a gap around each
+///    allocation: an access there is a fault.
 /// 2. The `__shared__` variables of a program (cuda_kernel.hpp) have one place each, outside of
 ///    this range. Each block has a copy of them in the range.
 /// 3. Before a thread runs, bring() exchanges what is at these places for its block's copy.
 /// 4. The model and the log know a byte of such a variable by its address in the copy.
-
-#include <sys/mman.h>
+/// 5. A second range has each byte as the accesses that the explorer has seen left it. Where the
+///    first one differs, the byte was written by an access that it does not see.
+/// 6. A byte that nothing has written may not be read.
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <stdexcept>
+#include <utility>
+#include <vector>
 
 // The section of all __shared__ variables (cuda_kernel.hpp), if there are any.
 extern "C" [[gnu::weak]] char __start_symm_shared, __stop_symm_shared;  // NOLINT: the linker's
 
 namespace symm::explore {
 
+/// In each byte that nothing has written.
+constexpr char kUnwritten = static_cast<char>(0xd5);
+
 constexpr std::size_t kSceneBytes = std::size_t{64} << 20;
+
+/// What is wrong with an access of the scene's memory.
+enum class MemoryFault { kNone, kOutside, kNeverWritten, kChangedUnseen };
 
 class SceneMemory {
 public:
-    SceneMemory() {
-        if (begin_ == MAP_FAILED) {
-            throw std::runtime_error("no memory for a scene");
-        }
-    }
-    ~SceneMemory() { ::munmap(begin_, kSceneBytes); }
+    /// Throws std::runtime_error.
+    SceneMemory();
+    ~SceneMemory();
     SceneMemory(const SceneMemory&) = delete;
 
-    void clear() {
-        std::memset(begin_, 0, used_);
-        used_ = 0;
-        copy_ = nullptr;
-    }
+    void clear();
     /// Aligned to 128 bytes. Throws std::runtime_error if the scene becomes too large.
-    char* allocate(std::size_t bytes) {
-        used_ = (used_ + 127) / 128 * 128;
-        if (bytes > kSceneBytes - used_) {
-            throw std::runtime_error("the scene's memory is too large");
-        }
-        used_ += bytes;
-        return begin_ + used_ - bytes;
-    }
+    char* allocate(std::size_t bytes, bool zeroed);
+    /// The setup of the scene has stored these bytes, and has ended.
+    void set_up(const void* address, std::size_t bytes);
+    void end_setup();
     /// Brings the `__shared__` variables of the block with this copy to their places.
-    void bring(char* copy) {
-        if (static_bytes_ == 0 || copy_ == copy) {
-            return;
+    void bring(char* copy);
+
+    // Addresses are those that the model knows.
+    MemoryFault fault_of(std::uintptr_t address, std::size_t bytes, bool store) const;
+    /// A plain store comes next. It has come when settle() is called.
+    void will_store(std::uintptr_t address, std::size_t bytes) { stored_ = {address, bytes}; }
+    void settle() {
+        if (stored_.second != 0) {
+            stored(stored_.first, stored_.second);
+            stored_ = {};
         }
-        if (copy_ != nullptr) {
-            std::memcpy(copy_, statics_, static_bytes_);
-        }
-        std::memcpy(statics_, copy, static_bytes_);
-        copy_ = copy;
     }
+    /// A store that the explorer has seen has changed these bytes.
+    void stored(std::uintptr_t address, std::size_t bytes);
+    /// A byte that an access has changed which the explorer does not see, or 0.
+    std::uintptr_t changed_unseen() const;
+    /// The allocation that begins last at or before this address: its begin and size.
+    std::pair<std::uintptr_t, std::size_t> allocation_at(std::uintptr_t address) const;
 
     std::uintptr_t origin() const { return reinterpret_cast<std::uintptr_t>(begin_); }
+    /// The first allocation of an execution.
+    std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(allocations_[0].begin); }
     std::size_t used() const { return used_; }
     std::size_t static_bytes() const { return static_bytes_; }
     bool holds(std::uintptr_t address) const { return address - origin() < kSceneBytes; }
@@ -77,11 +84,18 @@ public:
     }
 
 private:
-    // Wished for at one place, whose low half is no number of a scene's.
-    char* const begin_ = static_cast<char*>(
-        ::mmap(reinterpret_cast<void*>(0x5a5a'5a000000), kSceneBytes, PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    struct Range {
+        char* begin;
+        std::size_t bytes;
+    };
+    std::size_t offset(std::uintptr_t address) const { return address - origin(); }
+
+    char* const begin_;
+    char* const known_;  ///< Each byte after the last store that the explorer has seen,
+    char* const state_;  ///< and whether it is allocated, and written.
     std::size_t used_ = 0;
+    std::vector<Range> allocations_;
+    std::pair<std::uintptr_t, std::size_t> stored_{};  ///< By the plain store that comes next.
     char* const statics_ = &__start_symm_shared;  ///< The places of all `__shared__` variables.
     const std::size_t static_bytes_ =
         static_cast<std::size_t>(&__stop_symm_shared - &__start_symm_shared);

@@ -48,12 +48,11 @@ std::span<Thread> Schedule::launch(Scene& scene, int rank, const Shape& shape, b
         block.values.resize(threads);
         block.exchange = block.values.data();
         if (shape.shared_bytes != 0) {
-            block.shared =
-                scene.allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
+            block.shared = scene.zeroed<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
         char* statics = nullptr;
         if (const std::size_t bytes = memory_.static_bytes(); bytes != 0) {
-            statics = scene.allocate<char>(bytes, fmt::format("__shared__{}", b), rank);
+            statics = scene.zeroed<char>(bytes, fmt::format("__shared__{}", b), rank);
         }
         block.kernel_end = end;
         block.whole.expected = threads;
@@ -77,9 +76,24 @@ std::span<Thread> Schedule::launch(Scene& scene, int rank, const Shape& shape, b
                       .handle = {&block, t}};
             thread.view.now.step(thread.index);
             thread.fiber->start(live, &thread);
+            const auto [begin, end] = thread.fiber->stack();
+            stacks_ = {std::min(stacks_.first, begin), std::max(stacks_.second, end)};
         }
     }
     return {&threads_[begin], count_ - begin};
+}
+
+const Thread* Schedule::owner_of_stack(std::uintptr_t address) const {
+    if (address < stacks_.first || address >= stacks_.second) {
+        return nullptr;
+    }
+    const auto is_its = [&](const Thread& one) {
+        const auto [begin, end] = one.fiber->stack();
+        return begin <= address && address < end;
+    };
+    const auto all = std::span(threads_).first(count_);
+    const auto found = std::ranges::find_if(all, is_its);
+    return found == all.end() ? nullptr : &*found;
 }
 
 void Schedule::run_ready() {
@@ -93,6 +107,9 @@ void Schedule::run_ready() {
                 if (thread.error) {
                     std::rethrow_exception(std::exchange(thread.error, nullptr));
                 }
+                if (thread.state == ThreadState::kEnded) {
+                    log_.refuse_unseen(thread);
+                }
             }
         }
     }
@@ -100,6 +117,9 @@ void Schedule::run_ready() {
 
 bool Schedule::meet(Thread& thread, MeetingPoint& point, bool vote) {
     log_.add(thread, {point.name, {}, point.passed});
+    if (point.ends_kernel) {
+        log_.refuse_unseen(thread);
+    }
     thread.idle.had_effect();
     point.vote |= vote;
     point.waiting.push_back(&thread);

@@ -136,6 +136,8 @@ public:
     std::span<Thread> launch(Scene& scene, int rank, const Shape& shape, bool in_stream,
                              const std::function<void(Thread&)>& body);
     std::span<Thread> threads() { return {threads_.data(), count_}; }
+    /// The thread on whose stack this address is, or null.
+    const Thread* owner_of_stack(std::uintptr_t address) const;
     /// Runs threads until none is ready. Throws what a thread threw.
     void run_ready();
 
@@ -152,7 +154,9 @@ private:
     Log& log_;
     std::vector<Thread> threads_ = std::vector<Thread>(kMostThreads);  ///< With their fibers.
     std::size_t count_ = 0;                                            ///< In this execution.
-    std::map<int, MeetingPoint> kernel_ends_;                          ///< By rank.
+    /// All stacks lie between these addresses.
+    std::pair<std::uintptr_t, std::uintptr_t> stacks_{~std::uintptr_t{0}, 0};
+    std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
     std::deque<SceneBlock> blocks_;
 };
 

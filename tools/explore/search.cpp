@@ -23,7 +23,16 @@ void Search::begin_execution() {
     asleep_.clear();
 }
 
-std::size_t Search::choose(std::size_t count) {
+// This node was reached by the same choices before.
+void Search::require_same(const Node& node, std::size_t count, std::uint64_t trace) {
+    if (node.count != count || node.trace != trace) {
+        throw std::runtime_error(
+            "the scene is not deterministic: with the same choices its threads made other steps. "
+            "Does it use random numbers, the time, or addresses of the heap?");
+    }
+}
+
+std::size_t Search::choose(std::size_t count, std::uint64_t trace) {
     if (count == 1) {
         return 0;
     }
@@ -31,21 +40,20 @@ std::size_t Search::choose(std::size_t count) {
         return random_() % count;
     }
     if (depth_ == path_.size()) {
-        path_.emplace_back().count = count;
+        path_.push_back({trace, count});
     }
-    if (path_[depth_].count != count) {
-        throw std::runtime_error("the scene is not deterministic");
-    }
+    require_same(path_[depth_], count, trace);
     return path_[depth_++].index;
 }
 
 const ThreadMove* Search::next(const std::vector<ThreadMove>& moves,
-                               const std::map<int, std::vector<std::size_t>>& polled) {
+                               const std::map<int, std::vector<std::size_t>>& polled,
+                               std::uint64_t trace) {
     if (at_random_) {
         return &moves[random_() % moves.size()];
     }
     if (depth_ == path_.size()) {
-        Node node;
+        Node node{trace};
         node.all = moves;
         node.polled = polled;
         node.asleep = asleep_;
@@ -65,9 +73,7 @@ const ThreadMove* Search::next(const std::vector<ThreadMove>& moves,
         path_.push_back(std::move(node));
     }
     const Node& node = path_[depth_++];
-    if (node.count != 0) {
-        throw std::runtime_error("the scene is not deterministic");
-    }
+    require_same(node, 0, trace);
     const ThreadMove& chosen = node.taken[node.index];
     asleep_.clear();
     if (reduction_ != Reduction::kNone) {

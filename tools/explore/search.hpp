@@ -54,14 +54,16 @@ public:
     explicit Search(const Options& options) : reduction_(options.reduction) {}
 
     void begin_execution();
+    // `trace` stands for all steps before: it must be the same where the choices were.
     /// One of `count` possibilities.
-    std::size_t choose(std::size_t count);
+    std::size_t choose(std::size_t count, std::uint64_t trace);
     /// Whether the next executions are random ones, which the search does not remember.
     void at_random(bool random) { at_random_ = random; }
     /// One of the moves, or null where all are asleep: something equivalent was visited. `polled`
     /// has the locations that each thread's poll reads.
     const ThreadMove* next(const std::vector<ThreadMove>& moves,
-                           const std::map<int, std::vector<std::size_t>>& polled);
+                           const std::map<int, std::vector<std::size_t>>& polled,
+                           std::uint64_t trace);
     /// To be called before each move. Returns its number.
     std::size_t moved(int thread);
     /// To be called after it, with what it depended on, what it has read included.
@@ -91,6 +93,7 @@ public:
 
 private:
     struct Node {
+        std::uint64_t trace = 0;
         std::size_t count = 0;          ///< A choice has this many ways; 0: a move.
         std::size_t index = 0;          ///< What is taken.
         std::vector<ThreadMove> taken;  ///< Moves tried before, the present one, and those to come.
@@ -105,6 +108,7 @@ private:
         std::size_t node;
         std::optional<std::size_t> updates = {};
     };
+    static void require_same(const Node& node, std::size_t count, std::uint64_t trace);
     void add_races(std::size_t location, int thread, const NumberSet& past, bool with_loads);
 
     const Reduction reduction_;

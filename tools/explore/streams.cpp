@@ -37,8 +37,9 @@ void Streams::add(int rank, LaunchOrder order, std::size_t blocks, std::span<Thr
     if (before != nullptr) {
         launch.first_block = before->first_block + static_cast<int>(before->blocks.size());
         for (Launch::Block& block : before->blocks) {
-            block.triggers =
-                order == LaunchOrder::kDependent ? static_cast<int>(search_.choose(block.left)) : 0;
+            block.triggers = order == LaunchOrder::kDependent
+                                 ? static_cast<int>(search_.choose(block.left, log_.trace()))
+                                 : 0;
         }
     }
     for (Thread& thread : threads) {

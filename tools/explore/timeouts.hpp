@@ -10,8 +10,8 @@
 namespace symm::explore {
 
 inline simt::Timeout timeout_of(Scene& scene, int rank) {
-    return {scene.allocate<std::uint32_t>(1, "gave_up", rank),
-            scene.allocate<simt::WaitReport>(1, "report", rank), 1};
+    return {scene.zeroed<std::uint32_t>(1, "gave_up", rank),
+            scene.zeroed<simt::WaitReport>(1, "report", rank), 1};
 }
 
 /// Called between kernels: whether this rank has given up, so that its host throws.

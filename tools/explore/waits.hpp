@@ -56,6 +56,8 @@ public:
 
     // For a thread whose poll is called.
     bool is_trying() const { return trying_; }
+    /// It has made a plain store, perhaps of its own variables.
+    bool has_stored() const { return !overwritten_.empty(); }
     bool is_polling() const { return trying_ || making_ != nullptr; }
     /// Fails if it is.
     void refuse_in_poll(const Thread& thread, const char* what);

@@ -23,7 +23,7 @@ void calls_of(Scene& scene, const std::vector<std::uint64_t>& counts) {
     };
     PairMemory* memory[2];
     for (int rank = 0; rank < 2; ++rank) {
-        memory[rank] = scene.allocate<PairMemory>(1, "memory", rank);
+        memory[rank] = scene.zeroed<PairMemory>(1, "memory", rank);
         for (int i = 0; i < 4; ++i) {
             scene.name(memory[rank]->slot[i].half, 2, fmt::format("slot[{}]", i), rank);
         }

@@ -33,7 +33,7 @@ struct Traffic {
 
 /// Memory that reports show as words of eight bytes.
 std::byte* bytes_of(Scene& scene, std::uint64_t bytes, const char* name, int rank) {
-    return reinterpret_cast<std::byte*>(scene.allocate<std::uint64_t>(bytes / 8, name, rank));
+    return reinterpret_cast<std::byte*>(scene.zeroed<std::uint64_t>(bytes / 8, name, rank));
 }
 
 /// Rank 0 sends messages to rank 1.
@@ -41,10 +41,10 @@ void messages(Scene& scene, const Traffic& traffic) {
     const unsigned chunks = traffic.chunks;
     const unsigned channels = traffic.channels;
     const std::uint64_t more = traffic.more;
-    auto* const send = scene.allocate<SendMem>(channels, "head", 0);
-    auto* const receive = scene.allocate<RecvMem>(channels, "tail", 1);
-    std::uint64_t* const steps[] = {scene.allocate<std::uint64_t>(channels, "step", 0),
-                                    scene.allocate<std::uint64_t>(channels, "step", 1)};
+    auto* const send = scene.zeroed<SendMem>(channels, "head", 0);
+    auto* const receive = scene.zeroed<RecvMem>(channels, "tail", 1);
+    std::uint64_t* const steps[] = {scene.zeroed<std::uint64_t>(channels, "step", 0),
+                                    scene.zeroed<std::uint64_t>(channels, "step", 1)};
     for (unsigned c = 0; c < channels; ++c) {
         for (unsigned i = 0; i < kSteps; ++i) {
             const auto* const words = reinterpret_cast<const std::uint64_t*>(&receive[c].fifo[i]);
@@ -111,7 +111,7 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
     constexpr std::uint64_t kWords = 8;  // in a piece: with 16 bytes for each thread
     constexpr std::uint64_t kParts = 2;
     constexpr std::uint64_t kBytes = kWords * sizeof(std::uint64_t);
-    auto* const queue = scene.allocate<UnpackQueue>(1, "queue", 0);
+    auto* const queue = scene.zeroed<UnpackQueue>(1, "queue", 0);
     scene.name(queue->heads, kUnpackBlocks, "heads", 0);
     scene.name(queue->descriptors, kUnpackDepth, "descriptors", 0);
     auto* const bounce = scene.allocate<std::uint64_t>(kParts * kWords, "bounce", 0);
@@ -169,8 +169,8 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
 
 /// A kernel of one piece finds `described` descriptors in its queue, which may be full.
 void queue_of(Scene& scene, std::uint64_t described) {
-    auto* const queue = scene.allocate<UnpackQueue>(1, "queue", 0);
-    auto* const memory = scene.allocate<std::byte>(128, "memory", 1);  // both buffers
+    auto* const queue = scene.zeroed<UnpackQueue>(1, "queue", 0);
+    auto* const memory = scene.zeroed<std::byte>(128, "memory", 1);  // both buffers
     std::fill_n(queue->descriptors, kUnpackDepth, UnpackDescriptor{0, 16, 64});
     queue->tail = described;
     const UnpackKernel kernel{queue, memory, 64, memory, 128, 16, explore::timeout_of(scene, 1),

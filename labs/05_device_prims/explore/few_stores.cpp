@@ -15,8 +15,8 @@ void meetings(explore::Scene& scene, int ranks, std::uint32_t rounds) {
     struct Boxes {
         std::uint64_t word[2][4];  // [round][sender]
     };
-    const auto memory = explore::symmetric<MeetingMemory>(scene, ranks, "meeting");
-    const auto boxes = explore::symmetric<Boxes>(scene, ranks, "box");
+    const auto memory = explore::symmetric_zeroed<MeetingMemory>(scene, ranks, "meeting");
+    const auto boxes = explore::symmetric_zeroed<Boxes>(scene, ranks, "box");
     for (int rank = 0; rank < ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         scene.launch(rank, {}, [=](const simt::ThreadBlock&) {

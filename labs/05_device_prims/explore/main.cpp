@@ -20,9 +20,9 @@ using simt::Wait;
 
 // A number goes back and forth. Each side adds one to it, and signals.
 void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
-    auto* const number = scene.allocate<std::uint64_t>(1, "number");
-    std::uint32_t* const flags[] = {scene.allocate<std::uint32_t>(1, "flag", 0),
-                                    scene.allocate<std::uint32_t>(1, "flag", 1)};
+    auto* const number = scene.zeroed<std::uint64_t>(1, "number");
+    std::uint32_t* const flags[] = {scene.zeroed<std::uint32_t>(1, "flag", 0),
+                                    scene.zeroed<std::uint32_t>(1, "flag", 1)};
     for (int rank = 0; rank < 2; ++rank) {
         auto* const mine = flags[rank];
         auto* const peers = flags[1 - rank];
@@ -61,7 +61,7 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
 // A packet goes to rank 1, and one comes back: the credit to use the slot again. Their data grows
 // by `by` in each round.
 void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first, std::uint32_t by = 10) {
-    const auto slot = explore::symmetric<Packet>(scene, 2, "slot");
+    const auto slot = explore::symmetric_zeroed<Packet>(scene, 2, "slot");
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         scene.launch(rank, {}, [=](const ThreadBlock&) {
@@ -95,8 +95,8 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
     struct Boxes {
         std::uint64_t word[2][4][4][8];  // [round][sender][block][thread]
     };
-    const auto memory = explore::symmetric<BarrierMemory>(scene, ranks, "barrier");
-    const auto boxes = explore::symmetric<Boxes>(scene, ranks, "box");
+    const auto memory = explore::symmetric_zeroed<BarrierMemory>(scene, ranks, "barrier");
+    const auto boxes = explore::symmetric_zeroed<Boxes>(scene, ranks, "box");
     name_inboxes(scene, memory, ranks, blocks, "inbox", &BarrierMemory::inbox);
     for (int rank = 0; rank < ranks; ++rank) {
         scene.name(memory.of(rank)->epoch, blocks, "epoch", rank);
@@ -154,10 +154,10 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
 // go on or leave together, and the answer stays the same.
 void leave_together(Scene& scene, std::uint32_t rounds) {
     constexpr unsigned kThreads = 3;
-    auto* const flags = scene.allocate<std::uint32_t>(2, "flag", 0);
-    auto* const words = scene.allocate<std::uint64_t>(2 * rounds, "word", 0);
-    auto* const goes_on = scene.allocate<std::uint64_t>(kThreads * rounds, "goes_on", 0);
-    auto* const notes = scene.allocate<std::uint64_t>(2 * kThreads, "notes", 0);
+    auto* const flags = scene.zeroed<std::uint32_t>(2, "flag", 0);
+    auto* const words = scene.zeroed<std::uint64_t>(2 * rounds, "word", 0);
+    auto* const goes_on = scene.zeroed<std::uint64_t>(kThreads * rounds, "goes_on", 0);
+    auto* const notes = scene.zeroed<std::uint64_t>(2 * kThreads, "notes", 0);
     const simt::Timeout timeout = explore::timeout_of(scene, 0);
     const simt::Timeout senders = explore::timeout_of(scene, 1);
     scene.launch(0, {.threads = kThreads}, [=](const ThreadBlock& block) {
@@ -219,9 +219,9 @@ void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint3
     constexpr std::uint32_t kEntries = 4;
     constexpr std::uint32_t kItems = 4;
     constexpr std::uint32_t kRoom = 2;
-    auto* const ring = scene.allocate<Item>(kEntries, "ring", 0);
-    auto* const consumed = scene.allocate<std::uint32_t>(2, "consumed", 0);
-    auto* const launched = scene.allocate<std::uint32_t>(1, "launched", 1);
+    auto* const ring = scene.zeroed<Item>(kEntries, "ring", 0);
+    auto* const consumed = scene.zeroed<std::uint32_t>(2, "consumed", 0);
+    auto* const launched = scene.zeroed<std::uint32_t>(1, "launched", 1);
     consumed[0] = consumed[1] = first;
     const simt::Timeout host = explore::timeout_of(scene, 0);
     const simt::Timeout device = explore::timeout_of(scene, 1);
@@ -282,7 +282,7 @@ struct alignas(16) Words {
 // A block of `threads` threads loads its communicator, its channel and its first items.
 void load_args_of(Scene& scene, unsigned threads) {
     using State = BlockState<Words, Words, Item, 2>;
-    auto* const words = scene.allocate<Words>(2, "words", 0);
+    auto* const words = scene.zeroed<Words>(2, "words", 0);
     words[0] = {{1, 2}};
     words[1] = {{3, 4}};
     scene.launch(

@@ -10,19 +10,32 @@
 
 namespace symm::explore {
 
-/// `count` objects in the memory of each rank. Nothing may be allocated with another rank between.
-template <class T>
-SymmetricPointer<T> symmetric(Scene& scene, int ranks, const std::string& name,
-                              std::size_t count = 1) {
-    SymmetricPointer<T> all{scene.allocate<T>(count, name, 0), 0};
+/// The memory of each rank, which `allocate(rank)` returns.
+template <class T, class Allocate>
+SymmetricPointer<T> symmetric_of(int ranks, const Allocate& allocate) {
+    SymmetricPointer<T> all{allocate(0), 0};
     for (int rank = 1; rank < ranks; ++rank) {
-        T* const own = scene.allocate<T>(count, name, rank);
+        T* const own = allocate(rank);
         if (rank == 1) {
             all.stride = static_cast<std::size_t>(reinterpret_cast<char*>(own) -
                                                   reinterpret_cast<char*>(all.first));
         }
     }
     return all;
+}
+
+/// `count` objects in the memory of each rank, which nothing has written.
+template <class T>
+SymmetricPointer<T> symmetric(Scene& scene, int ranks, const std::string& name,
+                              std::size_t count = 1) {
+    return symmetric_of<T>(ranks, [&](int rank) { return scene.allocate<T>(count, name, rank); });
+}
+
+/// The same, zeroed.
+template <class T>
+SymmetricPointer<T> symmetric_zeroed(Scene& scene, int ranks, const std::string& name,
+                                     std::size_t count = 1) {
+    return symmetric_of<T>(ranks, [&](int rank) { return scene.zeroed<T>(count, name, rank); });
 }
 
 /// Names a member `inbox[block][peer]` of each rank's memory, for reports: `r0.inbox(from 1)`.

@@ -87,9 +87,9 @@ struct Fifo {
     std::array<Order, 4> orders{Order::kAcquire, Order::kRelease, Order::kAcquire, Order::kRelease};
 
     void operator()(Scene& scene) const {
-        auto* const slots = scene.allocate<Word>(kSlots, "slots", 1);
-        auto* const head = scene.allocate<Word>(1, "head", 0);
-        auto* const tail = scene.allocate<Word>(1, "tail", 1);
+        auto* const slots = scene.zeroed<Word>(kSlots, "slots", 1);
+        auto* const head = scene.zeroed<Word>(1, "head", 0);
+        auto* const tail = scene.zeroed<Word>(1, "tail", 1);
         launch(scene, 0, [=, *this](const Thread& thread) {
             for (Word s = 0; s < steps; ++s) {
                 if (has_credits) {
@@ -131,8 +131,8 @@ void print_needless_orders() {
 
 template <Order kPoll>
 void three_rounds(Scene& scene) {
-    auto* const data = scene.allocate<Word>(1, "data", 1);
-    auto* const flag = scene.allocate<Word>(1, "flag", 1);
+    auto* const data = scene.zeroed<Word>(1, "data", 1);
+    auto* const flag = scene.zeroed<Word>(1, "flag", 1);
     launch(scene, 0, [=](const Thread&) {
         for (Word round = 1; round <= 3; ++round) {
             store(data, 10 * round);
@@ -146,7 +146,7 @@ void three_rounds(Scene& scene) {
 }
 
 void one_word_twice(Scene& scene) {
-    auto* const data = scene.allocate<Word>(1, "data", 1);
+    auto* const data = scene.zeroed<Word>(1, "data", 1);
     launch(scene, 0, [=](const Thread&) {
         store(data, 10);
         store(data, 20);
@@ -169,8 +169,8 @@ void add_seen(Word* sum, Word seen) {
 }
 
 void each_raises_a_flag(Scene& scene) {
-    auto* const flags = scene.allocate<Word>(2, "flags");
-    auto* const sum = scene.allocate<Word>(1, "sum");
+    auto* const flags = scene.zeroed<Word>(2, "flags");
+    auto* const sum = scene.zeroed<Word>(1, "sum");
     for (const int rank : {0, 1}) {
         launch(scene, rank, [=](const Thread&) {
             simt::store(&flags[rank], Word{1}, Order::kRelease);
@@ -180,8 +180,8 @@ void each_raises_a_flag(Scene& scene) {
 }
 
 void two_observers(Scene& scene) {
-    auto* const words = scene.allocate<Word>(2, "words");
-    auto* const sum = scene.allocate<Word>(1, "sum");
+    auto* const words = scene.zeroed<Word>(2, "words");
+    auto* const sum = scene.zeroed<Word>(1, "sum");
     for (const int rank : {0, 1}) {
         launch(scene, rank,
                [=](const Thread&) { simt::store(&words[rank], Word{1}, Order::kRelease); });
@@ -194,8 +194,8 @@ void two_observers(Scene& scene) {
 }
 
 void after_a_barrier(Scene& scene) {
-    const auto memory = explore::symmetric<BarrierMemory>(scene, 2, "barrier");
-    auto* const boxes = scene.allocate<Word>(2, "boxes");
+    const auto memory = explore::symmetric_zeroed<BarrierMemory>(scene, 2, "barrier");
+    auto* const boxes = scene.zeroed<Word>(2, "boxes");
     for (const int rank : {0, 1}) {
         launch(scene, rank, [=, view = BarrierView{memory, rank, 2}](const Thread& thread) {
             Barrier barrier(thread.block, view, thread.timeout);
@@ -211,8 +211,8 @@ void after_a_barrier(Scene& scene) {
 }
 
 void through_a_third_rank(Scene& scene) {
-    auto* const data = scene.allocate<Word>(1, "data", 2);
-    auto* const flags = scene.allocate<Word>(2, "flags");
+    auto* const data = scene.zeroed<Word>(1, "data", 2);
+    auto* const flags = scene.zeroed<Word>(2, "flags");
     launch(scene, 0, [=](const Thread&) {
         store(data, 10);
         signal(&flags[0], 1);
@@ -229,8 +229,8 @@ void through_a_third_rank(Scene& scene) {
 }
 
 void by_another_thread(Scene& scene) {
-    auto* const data = scene.allocate<Word>(1, "data", 1);
-    auto* const flags = scene.allocate<Word>(2, "flags", 1);
+    auto* const data = scene.zeroed<Word>(1, "data", 1);
+    auto* const flags = scene.zeroed<Word>(2, "flags", 1);
     launch(scene, 0, [=](const Thread&) {
         store(data, 10);
         signal(&flags[0], 1);

@@ -28,10 +28,10 @@ void through_mailbox(Scene& scene, Calls calls) {
     };
     const Ranks& who = calls.who;
     const unsigned per_sender = calls.other.slots;
-    const auto slots = explore::symmetric<Slots>(scene, who.ranks, "slots");
+    const auto slots = explore::symmetric_zeroed<Slots>(scene, who.ranks, "slots");
     calls.collective = kCollective;
     for (int rank = 0; rank < who.ranks; ++rank) {
-        auto* const epochs = scene.allocate<Epochs>(1, "epochs", rank);
+        auto* const epochs = scene.zeroed<Epochs>(1, "epochs", rank);
         std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), calls.other.epoch);
         if (!kPackets) {
             for (simt::Pack16& pack : slots.of(rank)->pack) {
@@ -142,6 +142,7 @@ int main(int argc, char** argv) {
             {"sentinel/2x1/in_place", sentinel({{2}, {8, 4, 8}, {.in_place = true}})},
             {"sentinel/2x1/ones", sentinel({{2}, {4, 4, 4}, {.all_ones = true}})},
             {"sentinel/2x1x2/grids", sentinel({{2, 1, 2, true}, {8, 8, 8, 4}})},
+            {"sentinel/2x1x2/fewer", sentinel({{2, 1, 2, false, 1}, {8, 4, 8, 8}})},
             {"sentinel/3x1", sentinel({{3}, {4, 4, 4}})},
             {"sentinel/3x1/mixed", sentinel({{3}, {4, 8, 4, 1, 8}})},
             {"one_pack/2x1", one_pack({{2}, {4, 4, 4}})},
@@ -160,6 +161,7 @@ int main(int argc, char** argv) {
             {"push/2x1/in_place", push({{2}, {8, 4, 8}, {.in_place = true}})},
             {"push/2x1/ones", push({{2}, {8, 8, 8}, {.all_ones = true}})},
             {"push/2x1x2/grids", push({{2, 1, 2, true}, {16, 16, 16}})},
+            {"push/2x1x2/fewer", push({{2, 1, 2, false, 1}, {16, 8, 16, 16}}), false},
             {"push/3x1", push({{3}, {12, 12, 12}})},
             {"push/3x1/2p", push({{3}, {24, 4, 24}})},
             {"push/3x1/unequal", push({{3}, {12, 4, 12}})},

@@ -95,6 +95,15 @@ symm_explored_mutant(06 push_no_fence push/3x1/mixed "no thread can go on"
   FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[cuda::atomic_thread_fence(cuda::std::memory_order_acq_rel, cuda::thread_scope_system);]]
   NEW "")
+# A block without work does not count the call: the others do, and one block's next call differs.
+symm_explored_mutant(06 push_idle_not_counted push/2x1x2/fewer "no thread can go on"
+  FILE labs/06_allreduce/algorithms/push/push.hpp
+  OLD [[        if (!mailbox.gave_up()) {
+            for (unsigned j]] NEW [[        if (first >= cut.per_part) {
+            return;
+        }
+        if (!mailbox.gave_up()) {
+            for (unsigned j]])
 # A fast peer sends into slots that are cleared afterwards.
 symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp

@@ -31,8 +31,8 @@ template <Collective kCollective, bool kRootsWindow = true>
 void two_shots(Scene& scene, Calls calls) {
     const Ranks& who = calls.who;
     calls.collective = kCollective;
-    const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
-    const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
+    const auto meeting = explore::symmetric_zeroed<RendezvousMemory>(scene, who.ranks, "meeting");
+    const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, who.ranks, "barrier");
     name_memory(scene, who, meeting, barrier);
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {

@@ -44,10 +44,10 @@ void check_sum(int ranks, int rank, Word call, Word i, Word sum) {
 
 // Each rank writes a word, and reads the others' after a barrier. A second one lets it write again.
 void arrivals(Scene& scene, int ranks, Word calls, Word first) {
-    const auto flags = explore::symmetric<Arrivals>(scene, ranks, "flags");
+    const auto flags = explore::symmetric_zeroed<Arrivals>(scene, ranks, "flags");
     std::array<Word*, 3> words{};
     for (int rank = 0; rank < ranks; ++rank) {
-        words[rank] = scene.allocate<Word>(1, "word", rank);
+        words[rank] = scene.zeroed<Word>(1, "word", rank);
     }
     for (int rank = 0; rank < ranks; ++rank) {
         for (int p = 0; p < ranks; ++p) {
@@ -82,7 +82,7 @@ void arrivals(Scene& scene, int ranks, Word calls, Word first) {
 // A rank whose wait gave up has no sum.
 void staged(Scene& scene, Word calls) {
     constexpr int kRanks = 2;
-    const auto memory = explore::symmetric<Staging>(scene, kRanks, "staging");
+    const auto memory = explore::symmetric_zeroed<Staging>(scene, kRanks, "staging");
     for (int rank = 0; rank < kRanks; ++rank) {
         scene.name(memory.of(rank)->element, kStaged, "staged", rank);
         scene.name(memory.of(rank)->flag, kRanks, "flag", rank);
@@ -106,7 +106,7 @@ void staged(Scene& scene, Word calls) {
 // Five calls, or a graph of one that is replayed.
 void replayed(Scene& scene, bool in_graph) {
     constexpr unsigned kBlocks = 2;
-    const auto memory = explore::symmetric<RoundMemory>(scene, 2, "rounds", kBlocks);
+    const auto memory = explore::symmetric_zeroed<RoundMemory>(scene, 2, "rounds", kBlocks);
     for (int rank = 0; rank < 2; ++rank) {
         for (unsigned b = 0; b < kBlocks; ++b) {
             RoundMemory& of_block = memory.of(rank)[b];
@@ -135,11 +135,11 @@ void replayed(Scene& scene, bool in_graph) {
 
 // Call i comes from stream `streams[i]`.
 void two_streams(Scene& scene, const std::vector<int>& streams) {
-    const auto memory = explore::symmetric<PushMemory>(scene, 2, "memory");
+    const auto memory = explore::symmetric_zeroed<PushMemory>(scene, 2, "memory");
     for (int rank = 0; rank < 2; ++rank) {
         scene.name(memory.of(rank)->half, 2, "half", rank);
         scene.name(&memory.of(rank)->epoch, 1, "epoch", rank);
-        Event done{scene.allocate<Word>(1, "event", rank)};
+        Event done{scene.zeroed<Word>(1, "event", rank)};
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         PushCommunicator communicator({memory, timeout, rank, 0, nullptr}, done);
         std::array<Stream, 2> queues;
@@ -155,7 +155,7 @@ void two_streams(Scene& scene, const std::vector<int>& streams) {
 }
 
 void three_stages(Scene& scene) {
-    const auto memory = explore::symmetric<Stages>(scene, 2, "stage");
+    const auto memory = explore::symmetric_zeroed<Stages>(scene, 2, "stage");
     for (int rank = 0; rank < 2; ++rank) {
         for (Word& word : memory.of(rank)->word) {
             word = kEmpty;
@@ -175,7 +175,7 @@ void three_stages(Scene& scene) {
 // Before the registration, and in each of two steps after it, rank 1 may have a tensor of its own.
 void symmetric_pool(Scene& scene, bool unequal) {
     static_assert(SymmetricPool::kPerSegment == 2, "a segment has room for two tensors");
-    const auto calls = explore::symmetric<Calls>(scene, 2, "calls");
+    const auto calls = explore::symmetric_zeroed<Calls>(scene, 2, "calls");
     for (int rank = 0; rank < 2; ++rank) {
         scene.name(&calls.of(rank)->registered, 1, "registered", rank);
         scene.name(&calls.of(rank)->reduced, 1, "reduced", rank);
@@ -226,10 +226,10 @@ void symmetric_pool(Scene& scene, bool unequal) {
 
 // Thread 0 is the kernel, and the others are the lanes of the rank's network card.
 void ring_reduce(Scene& scene, Word calls) {
-    const auto memory = explore::symmetric<RingMemory>(scene, 2, "ring");
+    const auto memory = explore::symmetric_zeroed<RingMemory>(scene, 2, "ring");
     for (int rank = 0; rank < 2; ++rank) {
         scene.name(memory.of(rank)->chunk, kChunks, "chunk", rank);
-        Lane* const lanes = scene.allocate<Lane>(Network::kLanes, "lane", rank);
+        Lane* const lanes = scene.zeroed<Lane>(Network::kLanes, "lane", rank);
         Word* const in = scene.allocate<Word>(kChunks, "in", rank);
         Word* const out = scene.allocate<Word>(kChunks, "out", rank);
         const RingReduce kernel{memory, in, out, explore::timeout_of(scene, rank), rank};
@@ -258,7 +258,7 @@ void ring_reduce(Scene& scene, Word calls) {
 // Without kernel_end(): only the barrier orders what the ranks do.
 void fenced(Scene& scene, Word calls) {
     constexpr int kRanks = 2;
-    const auto memory = explore::symmetric<MeetingMemory>(scene, kRanks, "meeting");
+    const auto memory = explore::symmetric_zeroed<MeetingMemory>(scene, kRanks, "meeting");
     for (int rank = 0; rank < kRanks; ++rank) {
         scene.name(memory.of(rank)->awaited, kMostMet, "awaited", rank);
         scene.name(memory.of(rank)->given, kMostMet, "given", rank);
@@ -283,7 +283,7 @@ void fenced(Scene& scene, Word calls) {
 // Calls that may overlap, after a kernel that writes their inputs and the residual, and before one
 // that checks. These two know nothing of that.
 void layers(Scene& scene, Word calls) {
-    const auto memory = explore::symmetric<LayerMemory>(scene, 2, "slots");
+    const auto memory = explore::symmetric_zeroed<LayerMemory>(scene, 2, "slots");
     for (int rank = 0; rank < 2; ++rank) {
         scene.name(memory.of(rank)->slot[0], 2 * kLayerThreads, "slot", rank);
         Word* const in = scene.allocate<Word>(calls * kLayerThreads, "in", rank);

@@ -90,7 +90,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
         const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
         const auto [in, residual, out] = buffers.front();
         auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
-        auto* const squares = scene.allocate<symm::Packet>(kMostParts, "squares", rank);
+        auto* const squares = scene.zeroed<symm::Packet>(kMostParts, "squares", rank);
         squares[2] = squares[3] = calls.old;
         const RmsNormWindowsParams call{
             {memory.call(scene, rank, in, out, 0, calls.last),

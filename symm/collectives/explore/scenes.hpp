@@ -32,15 +32,16 @@ struct Memory {
 
     Memory(Scene& scene, int of)
         : ranks(of),
-          slots(symm::explore::symmetric<Slots>(scene, ranks, "slots")),
-          barriers(symm::explore::symmetric<symm::BarrierMemory>(scene, ranks, "barrier")),
-          meetings(symm::explore::symmetric<symm::RendezvousMemory>(scene, ranks, "meeting")),
-          turns(symm::explore::symmetric<symm::TurnsMemory>(scene, ranks, "turns")) {}
+          slots(symm::explore::symmetric_zeroed<Slots>(scene, ranks, "slots")),
+          barriers(symm::explore::symmetric_zeroed<symm::BarrierMemory>(scene, ranks, "barrier")),
+          meetings(
+              symm::explore::symmetric_zeroed<symm::RendezvousMemory>(scene, ranks, "meeting")),
+          turns(symm::explore::symmetric_zeroed<symm::TurnsMemory>(scene, ranks, "turns")) {}
 
     /// A rank's parameters; `last`: the number of the call before the first.
     symm::MailboxParams call(Scene& scene, int rank, const void* in, const void* out,
                              std::size_t count, std::uint32_t last) const {
-        auto* const epochs = scene.allocate<symm::Epochs>(1, "epochs", rank);
+        auto* const epochs = scene.zeroed<symm::Epochs>(1, "epochs", rank);
         std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), last);
         return {{symm::Reduction(symm::ReduceOp::kSum, ranks),
                  symm::explore::timeout_of(scene, rank), rank, ranks},

@@ -14,7 +14,7 @@ void calls(Scene& scene, int ranks, const Shape& shape) {
     all.count = ranks;
     float* in[kMostRanks] = {};
     for (int r = 0; r < ranks; ++r) {
-        all.flags[r] = scene.allocate<Flags>(1, "flags", r);
+        all.flags[r] = scene.zeroed<Flags>(1, "flags", r);
         scene.name(all.flags[r]->began, kMostBlocks, "began", r);
         scene.name(all.flags[r]->summed, kMostBlocks, "summed", r);
         all.in[r] = in[r] = scene.allocate<float>(elements, "in", r);

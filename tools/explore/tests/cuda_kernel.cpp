@@ -77,7 +77,7 @@ const Case kCases[] = {
 bool dependents_race(bool wait) {
     return explore({},
                    [=](Scene& scene) {
-                       auto* const data = scene.allocate<unsigned>(1, "data");
+                       auto* const data = scene.zeroed<unsigned>(1, "data");
                        const auto store = [=](const auto&) {
                            cudaTriggerProgrammaticLaunchCompletion();
                            *data = 1;
@@ -106,7 +106,7 @@ int main() {
     }
     for (const Case& one : kCases) {
         const Report report = explore({}, [&](Scene& scene) {
-            auto* const counts = scene.allocate<unsigned>(48, "counts");
+            auto* const counts = scene.zeroed<unsigned>(48, "counts");
             const auto check = [counts, &one] {
                 const bool counted = one.shape.blocks.z == 2;
                 const auto block = this_block();

@@ -158,17 +158,19 @@ bool is_as_it_has_to_be(const Litmus& test) {
     std::set<std::array<int, 4>> outcomes;
     const auto reports = explore_each_way({}, [&](Scene& scene) {
         r = {};
-        x = scene.allocate<Word>(3, "word");
+        x = scene.zeroed<Word>(3, "word");
         y = x + 1;
         z = x + 2;
-        done = scene.allocate<Word>(2, "done");
+        done = scene.zeroed<Word>(2, "done");
         const auto left = std::make_shared<std::size_t>(test.bodies.size());
         for (std::size_t i = 0; i < test.bodies.size(); ++i) {
             scene.launch(static_cast<int>(i), {}, [&, i, left](const auto&) {
                 test.bodies[i]();
-                if (--*left == 0) {
-                    outcomes.insert(r);
-                }
+                unseen([&] {
+                    if (--*left == 0) {
+                        outcomes.insert(r);
+                    }
+                });
             });
         }
     });

@@ -105,7 +105,7 @@ bool are_all_visited(const Program& program) {
     Options options;
     options.kernel_end = program.end_is_fence ? KernelEnd::kFence : KernelEnd::kNothing;
     const auto reports = explore_each_way(options, [&](Scene& scene) {
-        auto* const words = scene.allocate<std::atomic<int>>(kWords + 1, "word");
+        auto* const words = scene.zeroed<std::atomic<int>>(kWords + 1, "word");
         for (std::size_t thread = 0; thread < kThreads; ++thread) {
             const auto body = [&, words, thread](const simt::ThreadBlock& block) {
                 for (const Op& op : program) {

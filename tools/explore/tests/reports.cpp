@@ -231,7 +231,7 @@ bool is_as_expected(const std::string& name, const std::string& expected, const 
 /// Thread 0 of a block returns, the others synchronize.
 Report leave_early(bool announced) {
     return explore({}, [=](Scene& scene) {
-        data = scene.allocate<std::uint32_t>(3, "data");
+        data = scene.zeroed<std::uint32_t>(3, "data");
         scene.launch(0, {.threads = 3}, [=](const simt::ThreadBlock& block) {
             const unsigned t = block.thread_rank();
             for (std::uint32_t kernel = 1; kernel <= 3; ++kernel) {
@@ -251,9 +251,9 @@ Report leave_early(bool announced) {
 /// Rank 0 overwrites a word of rank 1 before it has been read, and once more afterwards.
 bool unread_is_told() {
     const Report report = explore({}, [](Scene& scene) {
-        x = scene.allocate<Word>(1, "x", 1);
-        y = scene.allocate<Word>(1, "y", 0);
-        data = scene.allocate<std::uint32_t>(1, "data", 1);
+        x = scene.zeroed<Word>(1, "x", 1);
+        y = scene.zeroed<Word>(1, "y", 0);
+        data = scene.zeroed<std::uint32_t>(1, "data", 1);
         scene.launch(0, {}, [=](const auto&) {
             *data = 1, x->store(1, release);
             *data = 2, x->store(2, release);
@@ -282,7 +282,7 @@ bool unread_is_told() {
 
 bool wide_accesses_are_counted() {
     const Report report = explore({}, [](Scene& scene) {
-        auto* const words = scene.allocate<std::uint64_t>(8, "words", 0);
+        auto* const words = scene.zeroed<std::uint64_t>(8, "words", 0);
         scene.launch(1, {}, [=, bytes = 40](const auto&) { std::memset(words, 0, bytes); });
     });
     return is_as_expected("40 bytes over a link", "1 executions", report) && report.over_links == 3;
@@ -292,8 +292,8 @@ bool polls_over_links_are_seen() {
     bool right = true;
     for (const int owner : {0, 1}) {
         const Report report = explore({}, [&](Scene& scene) {
-            auto* const flag = scene.allocate<std::uint32_t>(1, "flag", owner);
-            auto* const data = scene.allocate<std::uint32_t>(1, "data", 0);
+            auto* const flag = scene.zeroed<std::uint32_t>(1, "flag", owner);
+            auto* const data = scene.zeroed<std::uint32_t>(1, "data", 0);
             scene.launch(0, {}, [=](const auto&) {
                 simt::store(data, 5U, simt::Order::kRelaxed);
                 simt::store(flag, 1U, simt::Order::kRelease);
@@ -331,9 +331,9 @@ int main() {
     int wrong = 0;
     for (const Case& one : kCases) {
         const Report report = explore(one.options, [&](Scene& scene) {
-            x = scene.allocate<Word>(2, "word");
-            y = scene.allocate<Word>(17, "y");
-            data = scene.allocate<std::uint32_t>(1, "data");
+            x = scene.zeroed<Word>(2, "word");
+            y = scene.zeroed<Word>(17, "y");
+            data = scene.zeroed<std::uint32_t>(1, "data");
             for (std::size_t rank = 0; rank < one.ranks.size(); ++rank) {
                 scene.launch(static_cast<int>(rank), {},
                              [&, rank](const auto&) { one.ranks[rank](); });

@@ -169,17 +169,19 @@ const Counted kCounted[] = {
 /// `at_end` is called when all threads have ended.
 void add(Scene& scene, const Kernels& kernels, const std::function<void()>& at_end) {
     r = {};
-    x = scene.allocate<Word>(1, "x");
-    y = scene.allocate<Word>(1, "y");
-    data = scene.allocate<int>(1, "data");
+    x = scene.zeroed<Word>(1, "x");
+    y = scene.zeroed<Word>(1, "y");
+    data = scene.zeroed<int>(1, "data");
     const auto left = std::make_shared<unsigned>(0);
     for (const Kernel& kernel : kernels) {
         *left += kernel.shape.blocks.x * kernel.shape.threads.x;
         const auto body = [=](const Block& block) {
             kernel.body(block);
-            if (--*left == 0) {
-                at_end();
-            }
+            unseen([&] {
+                if (--*left == 0) {
+                    at_end();
+                }
+            });
         };
         scene.launch(kernel.rank, kernel.shape, body, kernel.order);
     }

@@ -32,12 +32,12 @@ struct Channel {
     std::uint64_t slot_bytes;
 
     Channel(Scene& scene, int from, int to, std::uint64_t bytes, std::uint64_t first)
-        : send(scene.allocate<SendMem>(1, "head", from)),
-          receive(scene.allocate<RecvMem>(1, "tail", to)),
+        : send(scene.zeroed<SendMem>(1, "head", from)),
+          receive(scene.zeroed<RecvMem>(1, "tail", to)),
           slots(reinterpret_cast<std::byte*>(
-              scene.allocate<std::uint64_t>(kSteps * bytes / 8, "slots", to))),
-          sent(scene.allocate<std::uint64_t>(1, "sent", from)),
-          received(scene.allocate<std::uint64_t>(1, "received", to)),
+              scene.zeroed<std::uint64_t>(kSteps * bytes / 8, "slots", to))),
+          sent(scene.zeroed<std::uint64_t>(1, "sent", from)),
+          received(scene.zeroed<std::uint64_t>(1, "received", to)),
           slot_bytes(bytes) {
         scene.name(receive->fifo, kSteps, "fifo", to);
         send->head = receive->tail = *sent = *received = first;
@@ -136,6 +136,7 @@ void relay(Scene& scene) {
         const Channel from = channels[1 - rank];
         const Channel to = channels[rank];
         auto* const data = scene.allocate<Word>(4, "data", rank);
+        std::fill_n(data, 4, Word{1});
         const unsigned threads = rank == 0 ? 2 : 1;
         scene.launch(rank, {1, threads, sizeof(Protocol::Shared)}, [=](const ThreadBlock& block) {
             const RingEnds ends{from.receiver(), to.sender(), rank, 1 - rank, 1 - rank, timeout};
@@ -155,7 +156,7 @@ void relay(Scene& scene) {
 
 /// Lane `lane` has given up before; all lines are there. All lanes must get false.
 void lines(Scene& scene, unsigned lane) {
-    auto* const line = scene.allocate<simt::Pack16>(simt::kWarpSize, "line");
+    auto* const line = scene.zeroed<simt::Pack16>(simt::kWarpSize, "line");
     std::fill_n(line, simt::kWarpSize, simt::Pack16{{1, 1}});
     const simt::Timeout timeouts[] = {explore::timeout_of(scene, 0), explore::timeout_of(scene, 0)};
     *timeouts[1].gave_up = 1;

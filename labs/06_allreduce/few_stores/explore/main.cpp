@@ -10,11 +10,11 @@ int main(int argc, char** argv) {
     const auto sums = [](int ranks) {
         return [=](Scene& scene) {
             const Calls calls{{ranks}, {4, 8, 4}, {.all_ones = true}};
-            const auto memory = explore::symmetric<SumMemory>(scene, ranks, "memory");
+            const auto memory = explore::symmetric_zeroed<SumMemory>(scene, ranks, "memory");
             for (int rank = 0; rank < ranks; ++rank) {
                 const simt::Timeout timeout = explore::timeout_of(scene, rank);
                 const auto data = buffer<std::uint32_t>(scene, "data", rank);
-                auto* const call = scene.allocate<std::uint32_t>(1, "call", rank);
+                auto* const call = scene.zeroed<std::uint32_t>(1, "call", rank);
                 launch_calls<std::uint32_t>(scene, calls, 0, rank, data, data, timeout,
                                             [=](const ThreadBlock&, std::size_t count) {
                                                 simt::Waiter waiter(timeout);

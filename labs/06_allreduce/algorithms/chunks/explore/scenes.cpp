@@ -22,14 +22,14 @@ template <int kMost>
 void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag) {
     const Ranks& who = calls.who;
     const std::uint32_t epoch = calls.other.epoch;
-    constexpr std::size_t kSlot = 8;  // packs
-    const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
-    const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
+    constexpr std::size_t kSlot = 9;  // packs
+    const auto meeting = explore::symmetric_zeroed<RendezvousMemory>(scene, who.ranks, "meeting");
+    const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, who.ranks, "barrier");
     name_memory(scene, who, meeting, barrier);
-    const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
+    const auto steps = explore::symmetric_zeroed<ChunksMemory>(scene, who.ranks, "chunks");
     name_inboxes(scene, steps, who.ranks, who.blocks, "sent", &ChunksMemory::sent);
     name_inboxes(scene, steps, who.ranks, who.blocks, "shared", &ChunksMemory::shared);
-    const auto trust = explore::symmetric<TrustMemory>(scene, who.ranks, "trust");
+    const auto trust = explore::symmetric_zeroed<TrustMemory>(scene, who.ranks, "trust");
     const std::size_t in_slots = kSlot * static_cast<unsigned>(who.ranks - 1);
     const auto slots = explore::symmetric<simt::Pack16>(scene, who.ranks, "slot", in_slots);
     const auto sums = explore::symmetric<simt::Pack16>(scene, who.ranks, "sum slot", in_slots);

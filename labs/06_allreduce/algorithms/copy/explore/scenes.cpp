@@ -34,9 +34,9 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
     };
     const bool reduces = collective != Collective::kAllGather;
     const bool gathers = collective != Collective::kReduceScatter;
-    const auto barrier = explore::symmetric<BarrierMemory>(scene, ranks, "barrier");
-    const auto memory = explore::symmetric<CopyMemory>(scene, ranks, "copy");
-    const auto trust = explore::symmetric<TrustMemory>(scene, ranks, "trust");
+    const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, ranks, "barrier");
+    const auto memory = explore::symmetric_zeroed<CopyMemory>(scene, ranks, "copy");
+    const auto trust = explore::symmetric_zeroed<TrustMemory>(scene, ranks, "trust");
     const PeerSlots inputs{explore::symmetric<simt::Pack16>(scene, ranks, "slot", kSlot * peers),
                            kSlot};
     const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, ranks, "sums", kSlot * peers),
@@ -68,10 +68,10 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
             std::fill_n(memory.of(rank)->sums[k], ranks, other.epoch);
         }
         // Events: how often they have been recorded.
-        auto* const begun = scene.allocate<std::uint32_t>(1, "begun", rank);
-        auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
-        auto* const summed = scene.allocate<std::uint32_t>(1, "summed", rank);
-        auto* const sent = scene.allocate<std::uint32_t>(1, "sent", rank);
+        auto* const begun = scene.zeroed<std::uint32_t>(1, "begun", rank);
+        auto* const pushed = scene.zeroed<std::uint32_t>(1, "pushed", rank);
+        auto* const summed = scene.zeroed<std::uint32_t>(1, "summed", rank);
+        auto* const sent = scene.zeroed<std::uint32_t>(1, "sent", rank);
         const auto peer = [=](int step) { return (rank + step) % ranks; };
         const auto part_of = [](CUdeviceptr buffer, int part) {
             return buffer + static_cast<std::size_t>(part) * kPart * sizeof(float);
@@ -167,9 +167,9 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
 /// slots that the peer may still be reading (peer_slots.hpp). Each copies a round's number.
 void ends(Scene& scene) {
     constexpr int kRanks = 2;
-    const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
-    const auto memory = explore::symmetric<CopyMemory>(scene, kRanks, "copy");
-    const auto trust = explore::symmetric<TrustMemory>(scene, kRanks, "trust");
+    const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, kRanks, "barrier");
+    const auto memory = explore::symmetric_zeroed<CopyMemory>(scene, kRanks, "copy");
+    const auto trust = explore::symmetric_zeroed<TrustMemory>(scene, kRanks, "trust");
     // Of no rank, as trust: a rank that has given up still writes there.
     auto* const slots = scene.allocate<std::uint32_t>(kRanks, "slot");
     for (int rank = 0; rank < kRanks; ++rank) {
