@@ -118,6 +118,7 @@ Exploration::End Exploration::execute() {
             }
         }
         if (ended) {
+            log_.refuse_unseen();
             accesses_.require_written();
             return End::kComplete;
         }

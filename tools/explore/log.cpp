@@ -192,10 +192,10 @@ void Log::fail(std::string why, std::vector<long> involved) {
     siglongjmp(failed_, 1);
 }
 
-void Log::refuse_unseen(const Thread& thread) {
+void Log::refuse_unseen() {
     if (const std::uintptr_t changed = memory_.changed_unseen(); changed != 0) {
-        fail(fmt::format("{} has changed {} by an access that the explorer does not see",
-                         thread.name(), name_of(changed)));
+        fail(fmt::format("{} has changed by an access that the explorer does not see",
+                         name_of(changed)));
     }
 }
 

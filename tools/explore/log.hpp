@@ -99,9 +99,8 @@ public:
     std::string described(long step) const;
 
     [[noreturn]] void fail(std::string why, std::vector<long> involved = {});
-    /// Fails if memory has changed by an access that the explorer does not see. Called when the
-    /// thread is about to stop.
-    void refuse_unseen(const Thread& thread);
+    /// Fails if memory has changed by an access that the explorer does not see.
+    void refuse_unseen();
     /// What fail() jumps to: for sigsetjmp().
     sigjmp_buf& failed() { return failed_; }
 

@@ -107,9 +107,6 @@ void Schedule::run_ready() {
                 if (thread.error) {
                     std::rethrow_exception(std::exchange(thread.error, nullptr));
                 }
-                if (thread.state == ThreadState::kEnded) {
-                    log_.refuse_unseen(thread);
-                }
             }
         }
     }
@@ -117,9 +114,6 @@ void Schedule::run_ready() {
 
 bool Schedule::meet(Thread& thread, MeetingPoint& point, bool vote) {
     log_.add(thread, {point.name, {}, point.passed});
-    if (point.ends_kernel) {
-        log_.refuse_unseen(thread);
-    }
     thread.idle.had_effect();
     point.vote |= vote;
     point.waiting.push_back(&thread);
@@ -132,6 +126,9 @@ bool Schedule::meet(Thread& thread, MeetingPoint& point, bool vote) {
 }
 
 void Schedule::pass(MeetingPoint& point) const {
+    if (point.ends_kernel) {
+        log_.refuse_unseen();
+    }
     const bool is_fence = point.ends_kernel && kernel_end_ == KernelEnd::kFence;
     View all;
     NumberSet past = point.left_past;

@@ -49,7 +49,7 @@ struct Case {
 
 const Case kCases[] = {
     {"a store that is not instrumented",
-     "r0.b0.t0 has changed numbers.3. by an access that the explorer does not see",
+     "=> numbers.3. has changed by an access that the explorer does not see$",
      {[] { store_unseen(numbers + 3); }}},
     {"a store by inline assembly",
      "behind has changed by an access .* not see: found by a plain load by r0.b0.t0",
@@ -58,7 +58,7 @@ const Case kCases[] = {
          *numbers = *behind;
      }}},
     {"an operation that clang does not instrument",
-     "has changed behind by an access that the explorer does not see",
+     "=> behind has changed by an access that the explorer does not see$",
      {[] { __atomic_fetch_max(behind, 7, __ATOMIC_RELAXED); }}},
     {"memcmp() is a load",
      "data race on numbers",
