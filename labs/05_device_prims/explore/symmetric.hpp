@@ -10,7 +10,7 @@
 
 namespace symm::explore {
 
-/// The memory of each rank, which `allocate(rank)` returns.
+/// The memory of each rank, which `allocate(rank)` returns. Nothing may be allocated in between.
 template <class T, class Allocate>
 SymmetricPointer<T> symmetric_of(int ranks, const Allocate& allocate) {
     SymmetricPointer<T> all{allocate(0), 0};
