@@ -132,7 +132,7 @@ enum class KernelEnd {
 struct Options {
     bool may_give_up = false;  ///< Each wait may also end because its time is over.
     std::uint64_t most_executions = 2'000'000;
-    double seconds = 60;
+    double seconds = 60;  ///< Of processor time, as all of an exploration's seconds.
     /// A search that has not ended by then makes random executions for a second, and goes on.
     double random_after = 2;
     Reduction reduction = Reduction::kSourceSets;

@@ -134,7 +134,7 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
     add_number_option(app, "--lines", program.lines, std::size_t{0}, std::size_t{kMost},
                       "Print at most this many steps of a failing execution");
     add_number_option(app, "--seconds", program.search.seconds, 0.001, 1e6,
-                      "Stop each search after this many seconds");
+                      "Stop each search after this many seconds of processor time");
     add_number_option(app, "--executions", program.search.most_executions, std::uint64_t{1}, kMost,
                       "Stop each search after this many executions");
     app.add_option("--json", program.json,
