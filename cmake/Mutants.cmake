@@ -114,6 +114,9 @@ endmacro()
 # symm_explored_mutant(NAME MUTANT PROTOCOL REPORT FILE file OLD text NEW text...): the test
 # mutants.explore_NAME_MUTANT: the mutated program must find a failure of PROTOCOL that matches
 # REPORT.
+#
+# symm_explored_mutant_case(NAME MUTANT CASE PROTOCOL REPORT): the test mutants.explore_NAME_CASE,
+# of another protocol with the same mutant.
 function(symm_exploration name label)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES")
   list(TRANSFORM arg_SOURCES PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
@@ -136,17 +139,31 @@ function(symm_explored_mutant name mutant protocol report)
   symm_mutate()
   symm_explored(${program} ${sources})
   target_include_directories(${program} BEFORE PRIVATE "${copies}")
-  add_test(NAME mutants.${program} COMMAND ${program} ${protocol})
-  set_tests_properties(mutants.${program} PROPERTIES LABELS ${label} TIMEOUT 60
+  symm_explored_mutant_case(${name} ${mutant} ${mutant} ${protocol} "${report}")
+endfunction()
+
+function(symm_explored_mutant_case name mutant case protocol report)
+  if(NOT TARGET explore_${name}_${mutant})
+    return()
+  endif()
+  get_property(sources GLOBAL PROPERTY symm_exploration_${name})
+  list(GET sources 0 label)
+  set(test mutants.explore_${name}_${case})
+  add_test(NAME ${test} COMMAND explore_${name}_${mutant} ${protocol})
+  set_tests_properties(${test} PROPERTIES LABELS ${label} TIMEOUT 60
                        PASS_REGULAR_EXPRESSION "=> [^\n]*(${report})")
 endfunction()
 
-# A program of scenes: instrumented, but without libtsan.
+# symm_explored(PROGRAM source... [ALLOW function...]): a program of scenes, instrumented, but
+# without libtsan. ExploredFunctions.cmake explains ALLOW.
+include(ExploredFunctions)
 function(symm_explored program)
   if(NOT TARGET symm_explore)
     return()
   endif()
-  add_executable(${program} ${ARGN})
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ALLOW")
+  add_executable(${program} ${arg_UNPARSED_ARGUMENTS})
+  symm_refuse_unseen_functions(${program} ${arg_ALLOW})
   target_link_libraries(${program} PRIVATE symm_explored)
   target_precompile_headers(${program} REUSE_FROM symm_explored_headers)
 endfunction()

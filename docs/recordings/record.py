@@ -72,38 +72,38 @@ PROTOCOLS = {
     "ll128": ("LL128", "ll128.hpp", "ring", {
         "ll128/32/credit": ("2 ranks of 32 threads, 2 shown; one slot left", {
             "line_flag_store_relaxed": "the flag is stored without release"})}),
-    "one_shot": ("One shot", "one_shot.hpp", "06", {
+    "one_shot": ("One shot", "one_shot.hpp", "06_one_shot", {
         "one_shot/2x1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
                                      "one_bank": "one bank instead of two"},
                          {"epoch_no_sync": "the sync before the epoch is stored is missing"}),
         "one_shot/2x2": ("2 ranks of 2 threads", {
             "epoch_no_sync": "the sync before the epoch is stored is missing"}),
         "one_shot/3x1": ("3 ranks", {})}),
-    "sentinel": ("One shot by sentinels", "sentinel.hpp", "06", {
+    "sentinel": ("One shot by sentinels", "sentinel.hpp", "06_sentinel", {
         "sentinel/2x1": ("2 ranks", {
-            "sentinel_one_half": "one half of a pack is not checked",
-            "sentinel_one_bank": "one bank instead of two",
-            "sentinel_not_cleared": "slots are not cleared"},
+            "one_half": "one half of a pack is not checked",
+            "one_bank": "one bank instead of two",
+            "not_cleared": "slots are not cleared"},
             {"epoch_no_sync": "the sync before the epoch is stored is missing"}),
         "sentinel/2x2": ("2 ranks of 2 threads", {
             "epoch_no_sync": "the sync before the epoch is stored is missing"})}),
-    "push": ("Two shots by sentinels", "push.hpp", "06", {
+    "push": ("Two shots by sentinels", "push.hpp", "06_push", {
         "push/2x1/empty": ("2 ranks, one pack", {
-            "push_not_cleared": "slots are not cleared",
-            "push_one_half": "one half of a pack is not checked"},
-            {"push_no_fence": "the fence of a rank with no part is missing"}),
+            "not_cleared": "slots are not cleared",
+            "one_half": "one half of a pack is not checked"},
+            {"no_fence": "the fence of a rank with no part is missing"}),
         "push/2x1": ("2 ranks, two packs", {
-            "push_one_bank": "one bank instead of two",
-            "push_gather_not_cleared": "slots of the second trip are not cleared"},
-            {"push_no_fence": "the fence of a rank with no part is missing"}),
+            "one_bank": "one bank instead of two",
+            "gather_not_cleared": "slots of the second trip are not cleared"},
+            {"no_fence": "the fence of a rank with no part is missing"}),
         "push/3x1/mixed": ("3 ranks, of which one has no part", {
-            "push_no_fence": "the fence of a rank with no part is missing"})}),
-    "rendezvous": ("The rendezvous of two shots", "rendezvous.hpp", "06_windows", {
+            "no_fence": "the fence of a rank with no part is missing"})}),
+    "rendezvous": ("The rendezvous of two shots", "rendezvous.hpp", "06_two_shot", {
         "two_shot/2x1/one": ("2 ranks, one element", {
             "rendezvous_relaxed": "the wait's acquire is missing",
             "rendezvous_same_epoch": "the epoch stays the same"})}),
-    "two_shot": ("Two shots", "two_shot.hpp", "06_windows", {
-        "two_shot/2x1": ("2 ranks", {"two_shot_no_barrier": "the barrier at the end is missing",
+    "two_shot": ("Two shots", "two_shot.hpp", "06_two_shot", {
+        "two_shot/2x1": ("2 ranks", {"no_barrier": "the barrier at the end is missing",
                                      "signal_relaxed": "the release of the barrier at the end is "
                                                        "missing"},
                          {"rendezvous_no_sync": "the sync after the rendezvous is missing",

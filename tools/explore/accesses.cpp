@@ -2,6 +2,7 @@
 
 #include "tools/explore/accesses.hpp"
 
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +16,10 @@ constexpr std::size_t kManyIdleLoads = 64;
 }  // namespace
 
 void Accesses::clear() {
+    for (const auto& [begin, freed] : freed_) {
+        std::free(freed.memory);
+    }
+    freed_.clear();
     races_.clear();
     outside_.clear();
     never_written_ = {};

@@ -39,6 +39,7 @@ public:
           log_(log),
           waits_(waits) {}
 
+    ~Accesses() { clear(); }
     void clear();
 
     /// The address must be a multiple of `alignment`.
@@ -50,8 +51,8 @@ public:
     void outside(Thread& thread, const Access& access, bool store);
     /// Called at the end: fails if a thread has loaded what nothing had written.
     void require_written();
-    /// A thread frees memory of the heap: who uses it next is another matter.
-    void freed(const void* memory, std::size_t size);
+    /// A thread frees memory of the heap, which is given back when the next execution begins.
+    void keep_freed(const Thread& thread, void* memory, std::size_t size);
     std::uint64_t load(Thread& thread, AtomicAccess access);
     void store(Thread& thread, AtomicAccess access, std::uint64_t value);
     /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if
@@ -79,6 +80,7 @@ private:
     std::size_t word(Thread& thread, const AtomicAccess& access, bool loads);
     void plain_step(Thread& thread, const Access& access, bool store, std::size_t alignment,
                     bool is_check);
+    void refuse_freed(const Thread& thread, const Access& access, bool store);
     void refuse_stack_of_another(const Thread& thread, const Access& access, bool store);
     void check_tried(Thread& thread, const Access& access);
     [[noreturn]] void fail_race(const AccessRecord& race, std::uintptr_t at, long step, bool store);
@@ -102,6 +104,12 @@ private:
         const Thread* thread;
         long step;  ///< -1: it is none, as that of a text on the heap.
     };
+    struct Freed {
+        void* memory;
+        std::size_t size;
+        const Thread* thread;
+    };
+    std::map<std::uintptr_t, Freed> freed_;  ///< By their begins.
     /// The last store to each granule of global variables and the heap.
     std::map<std::uintptr_t, OutsideStore> outside_;
     struct {

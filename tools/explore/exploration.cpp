@@ -131,7 +131,7 @@ Exploration::End Exploration::execute() {
         }
         Thread& thread = schedule_.threads()[static_cast<std::size_t>(move->thread)];
         if (thread.state != ThreadState::kWaits) {
-            throw std::runtime_error("the scene is not deterministic");
+            refuse_chance();
         }
         waits_.make(thread, *move);
     }
@@ -214,6 +214,7 @@ Report Exploration::explore() {
             continue;
         }
         ++visited;
+        first_trace_ = first_trace_ == 0 ? log_.trace() : first_trace_;
         report.executions += end == End::kComplete ? 1 : 0;
         if (report.executions == 1 && report.over_links == 0) {
             report.over_links = log_.over_links();
@@ -307,7 +308,21 @@ Report explore(const Options& options, const std::function<void(Scene&)>& setup)
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     ::sigaction(SIGSEGV, &action, nullptr);
     ::sigaction(SIGBUS, &action, nullptr);
-    return Exploration(options, setup).explore();
+    // The first execution twice: it may be the only one.
+    Options first = options;
+    first.most_executions = 1;
+    std::uint64_t trace = 0;
+    {
+        Exploration exploration(first, setup);
+        exploration.explore();
+        trace = exploration.first_trace();
+    }
+    Exploration exploration(options, setup);
+    Report report = exploration.explore();
+    if (exploration.first_trace() != trace) {
+        refuse_chance();
+    }
+    return report;
 }
 
 std::array<Report, 3> explore_each_way(Options options, const std::function<void(Scene&)>& setup) {

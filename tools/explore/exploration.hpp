@@ -53,6 +53,8 @@ public:
     ~Exploration() { running = nullptr; }
 
     Report explore();
+    /// Stands for the steps of the first execution that was complete; 0: none was.
+    std::uint64_t first_trace() const { return first_trace_; }
 
     // For the scene's setup.
     void launch(int rank, const Shape& shape,
@@ -103,6 +105,7 @@ private:
     bool inside_ = true;
     bool is_set_up_ = false;  ///< The setup runs.
     bool polls_over_links_ = false;
+    std::uint64_t first_trace_ = 0;
 };
 
 /// Whether a thread of a scene runs, and not the explorer itself.

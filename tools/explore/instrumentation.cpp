@@ -286,7 +286,7 @@ void* __tsan_memset(void* to, int value, std::size_t size) {
 
 }  // extern "C"
 
-// The heap's memory belongs to whoever has it.
+// What a thread has freed is not given to another one in the same execution.
 namespace {
 
 void* allocated(std::size_t size) {
@@ -300,7 +300,8 @@ void* allocated(std::size_t size) {
 void give_back(void* memory) {
     if (memory != nullptr && is_running()) {
         const Inside inside(*running);
-        inside.accesses().freed(memory, ::malloc_usable_size(memory));
+        inside.accesses().keep_freed(inside.thread, memory, ::malloc_usable_size(memory));
+        return;
     }
     std::free(memory);
 }

@@ -132,7 +132,7 @@ long Log::add(const Thread& thread, LoggedStep step) {
     const Access& access = step.access;
     for (const std::uint64_t part :
          {static_cast<std::uint64_t>(thread.index), static_cast<std::uint64_t>(step.what[0]),
-          memory_.holds(access.address) ? access.address : 0, access.size}) {
+          memory_.holds(access.address) ? access.address - memory_.origin() : 0, access.size}) {
         trace_ = (trace_ ^ part) * 0x100000001b3;  // as FNV-1a
     }
     if (step.access.address != 0 && !step.access.order) {

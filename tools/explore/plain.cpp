@@ -1,6 +1,7 @@
 // Plain accesses, and what every access is checked for.
 
 #include <algorithm>
+#include <iterator>
 
 #include "tools/explore/accesses.hpp"
 
@@ -163,6 +164,7 @@ void Accesses::refuse_stack_of_another(const Thread& thread, const Access& acces
 
 // Nothing is known of the order of such accesses. Loads may be of constants: these are no steps.
 void Accesses::outside(Thread& thread, const Access& access, bool store) {
+    refuse_freed(thread, access, store);
     if (!store && outside_.empty() && !is_global(access.address)) {
         refuse_stack_of_another(thread, access, store);
         return;
@@ -207,10 +209,19 @@ void Accesses::outside(Thread& thread, const Access& access, bool store) {
     }
 }
 
-void Accesses::freed(const void* memory, std::size_t size) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-    outside_.erase(outside_.lower_bound(begin / kGranule),
-                   outside_.lower_bound((begin + size) / kGranule));
+void Accesses::keep_freed(const Thread& thread, void* memory, std::size_t size) {
+    freed_[reinterpret_cast<std::uintptr_t>(memory)] = {memory, size, &thread};
+}
+
+void Accesses::refuse_freed(const Thread& thread, const Access& access, bool store) {
+    const auto after = freed_.upper_bound(access.address);
+    if (after == freed_.begin()) {
+        return;
+    }
+    if (const auto& [begin, freed] = *std::prev(after); access.address - begin < freed.size) {
+        log_.fail(fmt::format("{} {} memory of the heap that {} has freed", thread.name(),
+                              store ? "stores into" : "loads", freed.thread->name()));
+    }
 }
 
 }  // namespace symm::explore

@@ -17,6 +17,12 @@ void add_awake(const std::vector<ThreadMove>& moves, int thread,
 
 }  // namespace
 
+void refuse_chance() {
+    throw std::runtime_error(
+        "the scene is not deterministic: with the same choices its threads made other steps. Does "
+        "it use random numbers, the time, or addresses of the heap?");
+}
+
 void Search::begin_execution() {
     depth_ = 0;
     made_.clear();
@@ -26,9 +32,7 @@ void Search::begin_execution() {
 // This node was reached by the same choices before.
 void Search::require_same(const Node& node, std::size_t count, std::uint64_t trace) {
     if (node.count != count || node.trace != trace) {
-        throw std::runtime_error(
-            "the scene is not deterministic: with the same choices its threads made other steps. "
-            "Does it use random numbers, the time, or addresses of the heap?");
+        refuse_chance();
     }
 }
 
@@ -40,7 +44,7 @@ std::size_t Search::choose(std::size_t count, std::uint64_t trace) {
         return random_() % count;
     }
     if (depth_ == path_.size()) {
-        path_.push_back({trace, count});
+        path_.push_back({.trace = trace, .count = count});
     }
     require_same(path_[depth_], count, trace);
     return path_[depth_++].index;
@@ -53,7 +57,7 @@ const ThreadMove* Search::next(const std::vector<ThreadMove>& moves,
         return &moves[random_() % moves.size()];
     }
     if (depth_ == path_.size()) {
-        Node node{trace};
+        Node node{.trace = trace};
         node.all = moves;
         node.polled = polled;
         node.asleep = asleep_;

@@ -49,6 +49,9 @@ struct ThreadMove {
     bool operator==(const ThreadMove&) const = default;
 };
 
+/// With the same choices, the threads of a scene made other steps.
+[[noreturn]] void refuse_chance();
+
 class Search {
 public:
     explicit Search(const Options& options) : reduction_(options.reduction) {}

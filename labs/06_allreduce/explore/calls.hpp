@@ -20,7 +20,8 @@ using explore::fail;
 using explore::Scene;
 using simt::ThreadBlock;
 
-constexpr std::size_t kMostElements = 64;
+inline constexpr int kMostExplored = 5;           ///< Ranks.
+inline constexpr std::size_t kMostElements = 64;  ///< Of a buffer, with one after them.
 
 /// Unique to rank, call and index.
 template <class T>
@@ -53,7 +54,9 @@ constexpr int kRoot = 1;
 template <class T>
 KernelParams kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
                          const simt::Timeout& timeout) {
-    const DataType type = std::is_integral_v<T> ? DataType::kUint32 : DataType::kFloat;
+    const DataType type = sizeof(T) == 1          ? DataType::kUint8
+                          : std::is_integral_v<T> ? DataType::kUint32
+                                                  : DataType::kFloat;
     return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
             {{type, ReduceOp::kSum, collective, kRoot}, mine.in, mine.out, 0}};
 }
@@ -65,6 +68,7 @@ struct Ranks {
     bool two_grids = false;          ///< Every second call has one block.
     unsigned last_in_one_block = 0;  ///< So many last calls have one block.
 
+    unsigned grids() const { return two_grids || last_in_one_block > 0 ? 2 : 1; }
     /// Whether the call `c` of `calls` has one block, and is not of the grid of the others.
     bool in_one_block(unsigned c, std::size_t calls) const {
         return two_grids ? c % 2 == 1 : c + last_in_one_block >= calls;
@@ -79,12 +83,12 @@ struct Other {
     bool all_ones = false;
     /// Each bank's second slots have packets of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
-    unsigned slots = 2;                   ///< Of a mailbox, for each sender.
-    std::size_t at_once = kMostElements;  ///< A larger call is made in pieces.
-    bool unaligned = false;               ///< Rank 1's buffers.
-    std::size_t all_reduced = 0;          ///< A call of so many elements is an AllReduce.
-    bool overlap = false;                 ///< Each call is a dependent launch (overlap.hpp),
-    bool triggers_first = false;          ///< which lets the next one start before all else.
+    unsigned slots = 2;                                ///< Of a mailbox, for each sender.
+    std::size_t at_once = kMostElements;               ///< A larger call is made in pieces.
+    bool unaligned_in = false, unaligned_out = false;  ///< Rank 1's buffer.
+    std::size_t all_reduced = 0;  ///< A call of so many elements is an AllReduce.
+    bool overlap = false;         ///< Each call is a dependent launch (overlap.hpp),
+    bool triggers_first = false;  ///< which lets the next one start before all else.
 };
 
 /// The ranks' calls with `counts[c]` elements, of each part if there are parts, one after another.
@@ -105,8 +109,12 @@ struct Calls {
     template <class T>
     T in(int rank, unsigned c, std::size_t i) const {
         const bool ones = rank == 0 ? i == 2 : rank == 1 && (i < 2 || i == 3);
-        return other.all_ones && c == 1 && ones ? std::bit_cast<T>(~std::uint32_t{0})
-                                                : input<T>(rank, c, i);
+        if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+            if (other.all_ones && c == 1 && ones) {
+                return std::bit_cast<T>(~std::uint32_t{0});
+            }
+        }
+        return input<T>(rank, c, i);
     }
     /// Element i of `rank`'s output of call c.
     template <class T>
@@ -128,6 +136,16 @@ struct Calls {
         return sum;
     }
 };
+
+/// A rank's buffers: both of call `c`, if each call has its own.
+template <class T>
+Buffers buffers_of(Scene& scene, const Calls& calls, int rank, const std::string& c = "") {
+    const auto begin = [&](const std::string& name, bool unaligned) {
+        return buffer<T>(scene, name + c, rank) + (unaligned && rank == 1 ? sizeof(T) : 0);
+    };
+    const CUdeviceptr in = begin("in", calls.other.unaligned_in);
+    return {in, calls.other.in_place ? in : begin("out", calls.other.unaligned_out)};
+}
 
 /// Fills the input of call c, and an output that the rank does not write.
 template <class T>
@@ -183,12 +201,14 @@ void make_calls(
             kernel(calls.counts[c]);
         }
         explore::kernel_end();
-        if (!first || explore::gave_up(timeout)) {
-            continue;
+        if (first && !explore::gave_up(timeout)) {
+            check<T>(calls, rank, c, out);
+            if (c + 1 < calls.counts.size()) {
+                after<T>(calls, c + 1, out) = kAfter<T>;
+            }
         }
-        check<T>(calls, rank, c, out);
-        if (c + 1 < calls.counts.size()) {
-            after<T>(calls, c + 1, out) = kAfter<T>;
+        if (calls.who.grids() > 1) {
+            explore::kernel_end();  // the next call is perhaps another grid's
         }
     }
 }
@@ -198,7 +218,7 @@ template <class T, class Kernel>
 void launch_calls(Scene& scene, const Calls& calls, std::size_t shared_bytes, int rank,
                   CUdeviceptr in, CUdeviceptr out, const simt::Timeout& timeout,
                   const Kernel& kernel) {
-    const unsigned grids = calls.who.two_grids || calls.who.last_in_one_block > 0 ? 2 : 1;
+    const unsigned grids = calls.who.grids();
     for (unsigned g = 0; g < grids; ++g) {
         scene.launch(rank, {g == 0 ? calls.who.blocks : 1, calls.who.threads, shared_bytes},
                      [=](const ThreadBlock& block) {

@@ -19,9 +19,7 @@ void launch_overlapping(Scene& scene, const Calls& calls, int rank, const simt::
                         const Kernel& kernel) {
     std::vector<Buffers> buffers;
     for (std::size_t c = 0; c < calls.counts.size(); ++c) {
-        const CUdeviceptr in = buffer<T>(scene, fmt::format("in{}", c + 1), rank);
-        buffers.push_back(
-            {in, calls.other.in_place ? in : buffer<T>(scene, fmt::format("out{}", c + 1), rank)});
+        buffers.push_back(buffers_of<T>(scene, calls, rank, std::to_string(c + 1)));
     }
     const auto for_calls = [=](const auto& use) {
         for (unsigned c = 0; c < buffers.size() && !explore::gave_up(timeout); ++c) {

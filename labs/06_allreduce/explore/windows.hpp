@@ -10,17 +10,11 @@
 
 namespace symm {
 
-inline Buffers buffers_of(Scene& scene, const Calls& calls, int rank) {
-    const std::size_t shift = calls.other.unaligned && rank == 1 ? sizeof(float) : 0;
-    const CUdeviceptr in = buffer<float>(scene, "in", rank) + shift;
-    return {in, calls.other.in_place ? in : buffer<float>(scene, "out", rank) + shift};
-}
-
 // The memory of a rank after many calls: all its epochs, and the peers' flags, are `epoch`.
 inline void begin_at(std::uint32_t epoch, RendezvousMemory& memory) {
     for (unsigned b = 0; b < 2; ++b) {
         memory.epoch[b] = epoch;
-        for (int p = 0; p < 4; ++p) {
+        for (int p = 0; p < kMostExplored; ++p) {
             memory.inbox[b][p][0] = memory.inbox[b][p][1] = {0, epoch, 0, epoch};
         }
     }
@@ -28,7 +22,7 @@ inline void begin_at(std::uint32_t epoch, RendezvousMemory& memory) {
 inline void begin_at(std::uint32_t epoch, BarrierMemory& memory) {
     for (unsigned b = 0; b < 2; ++b) {
         memory.epoch[b] = epoch;
-        std::fill_n(memory.inbox[b], 4, epoch);
+        std::fill_n(memory.inbox[b], kMostExplored, epoch);
     }
 }
 

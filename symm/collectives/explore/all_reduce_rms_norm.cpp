@@ -2,6 +2,8 @@
 
 #include "../long_rows_kernel.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -22,13 +24,17 @@ struct Calls {
     std::uint32_t last = 0;  ///< The number of the call before the first.
     symm::Packet old{};      ///< What the last two packets of `squares` hold then.
     bool overlap = false;    ///< Each call is a dependent launch, with its own buffers.
+
+    unsigned most_rows() const { return *std::ranges::max_element(rows); }
+    unsigned slots() const {  ///< Of a mailbox, for each sender: a power of two.
+        return std::bit_ceil(most_rows() * hidden / 4);
+    }
 };
 
 struct Buffers {
     float *x, *residual, *out;
 };
 
-constexpr unsigned kMostRows = 4;
 constexpr unsigned kMostParts = 4;
 constexpr float kEpsilon = 0.5F;
 
@@ -76,13 +82,13 @@ void check(const Calls& calls, unsigned call, const float* residual, const float
 }
 
 void fill_scene(Scene& scene, const Calls& calls) {
-    const Memory memory(scene, calls.ranks);
+    const Memory memory(scene, calls.ranks, std::max(calls.slots(), 4U));
     for (int rank = 0; rank < calls.ranks; ++rank) {
-        std::fill(std::begin(memory.slots.of(rank)->pack), std::end(memory.slots.of(rank)->pack),
-                  symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
+        std::fill_n(memory.slots.of(rank), memory.slots_of_rank(),
+                    symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
         std::vector<Buffers> buffers;
         for (std::size_t i = 0; i < (calls.overlap ? calls.rows.size() : 1); ++i) {
-            const std::size_t elements = kMostRows * calls.hidden;
+            const std::size_t elements = std::size_t{calls.most_rows()} * calls.hidden;
             buffers.push_back({scene.allocate<float>(elements, "x", rank),
                                scene.allocate<float>(elements, "residual", rank),
                                scene.allocate<float>(elements, "out", rank)});
@@ -162,6 +168,11 @@ int main(int argc, char** argv) {
         {
             // Two warps. Where waits may give up, that takes hours.
             scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
+            // The second warp has a pack; the first one has another in a second round.
+            scene("packs/2x33/33p", {2, {1, 1}, 132, {.threads = 33}, Way::kPacks}, false),
+            scene("packs/2x64/65p", {2, {1}, 260, {.threads = 64}, Way::kPacks}, false),
+            scene("packs/2x33x2", {2, {5}, 8, {.blocks = 2, .threads = 33}, Way::kPacks}, false),
+            scene("two_shots/2x33", {2, {3}, 132, {.threads = 33}, Way::kTwoShots}, false),
             scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
             scene("packs/2x1/2rounds", {2, {1, 1}, 8, {}, Way::kPacks}),
             scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),

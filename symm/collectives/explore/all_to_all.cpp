@@ -22,7 +22,7 @@ struct Calls {
     Counts counts;  ///< Null: equal parts.
     bool windows = false;
     std::uint32_t last = 0;  ///< The number of the call before the first.
-    /// The last slot of each bank has a packet of 2^32 calls ago, with the flag of its last call.
+    /// Each bank's slots for data have packets of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
     bool overlap = false;  ///< Each call is a dependent launch, with its own buffers.
 };
@@ -39,12 +39,12 @@ std::uint64_t value(int from, int to, unsigned call, std::size_t i) {
 
 void put_old_packets(const Memory& memory, const Calls& calls) {
     for (int rank = 0; rank < calls.ranks; ++rank) {
-        for (unsigned row = 0; row < 2 * static_cast<unsigned>(calls.ranks - 1); ++row) {
-            const unsigned bank = row / static_cast<unsigned>(calls.ranks - 1);
-            const std::uint32_t flag = calls.calls % 2 == bank ? calls.calls : calls.calls - 1;
-            auto* const packet =
-                reinterpret_cast<symm::Packet*>(&memory.slots.of(rank)->pack[row * kSlots + kPart]);
-            *packet = symm::Packet{1, flag, 1, flag};
+        for (std::size_t i = 0; i < memory.slots_of_rank(); ++i) {
+            const bool is_in_second_bank = i >= memory.slots_of_rank() / 2;
+            const std::uint32_t flag = calls.calls - (calls.calls % 2 == is_in_second_bank ? 0 : 1);
+            if (const std::size_t slot = i % memory.per_sender; slot == 1 || slot == kPart) {
+                reinterpret_cast<symm::Packet&>(memory.slots.of(rank)[i]) = {1, flag, 1, flag};
+            }
         }
     }
 }
@@ -137,9 +137,9 @@ std::uint32_t one_way(int from, int to, unsigned call) {
 std::uint32_t all(int, int, unsigned) {
     return 2;
 }
-/// Nothing, and in the last of eight calls all.
-std::uint32_t last_is_full(int, int, unsigned call) {
-    return call == 7 ? 2 : 0;
+/// Nothing, and in the last two of eight calls all: one with each bank.
+std::uint32_t last_are_full(int, int, unsigned call) {
+    return call >= 6 ? 2 : 0;
 }
 
 }  // namespace
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
             scene("counts/2x2/turn", {2, 3, {.threads = 2}, all, false, 2}),
             scene("counts/2x1/one_way", {2, 4, {}, one_way}),
             scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
-            scene("counts/2x1/clear", {2, 8, {}, last_is_full, false, 0, true}),
+            scene("counts/2x1/clear", {2, 8, {}, last_are_full, false, 0, true}),
             scene("counts/3x1", {3, 3, {}, mixed}),
             scene("equal/2x1/overlap", {.ranks = 2, .calls = 3, .overlap = true}),
             scene("equal/3x1/overlap", {.ranks = 3, .calls = 2, .overlap = true}),

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent import futures
 
 ALL_TO_ALL = "all_to_all_kernel.hpp"
 RMS_NORM = "all_reduce_rms_norm_kernel.hpp"
@@ -35,6 +36,11 @@ MUTANTS = [
     ("the clearing of old packets", ALL_TO_ALL,
      "clear_unused(mailbox, arriving, epoch / 2 & (per_sender - 1));", "",
      "all_to_all/counts/2x1/clear", WRONG),
+    ("the clearing of every second slot", ALL_TO_ALL, "epoch / 2 & (per_sender - 1)",
+     "epoch & (per_sender - 1)", "all_to_all/counts/2x1/clear", WRONG),
+    ("the clearing of the slot behind the last packet", ALL_TO_ALL,
+     "i >= first_slot() + packs_in<Pack>(arriving[p])",
+     "i > first_slot() + packs_in<Pack>(arriving[p])", "all_to_all/counts/2x1/clear", WRONG),
     ("the number of slots in use", ALL_TO_ALL, "mailbox.end(block, per_sender);",
      "mailbox.end(block, 0);", "all_to_all/counts/2x2", "no thread can go on"),
     ("the limit of a part", ALL_TO_ALL, "(elements < count ? elements : count) * element",
@@ -78,6 +84,14 @@ MUTANTS = [
      "bool arrived = true;", "rms_norm/packs/2x1", STORES),
     ("the second half of the squares", ROW_NORM, "half_ = 1 - half_;", "",
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
+    ("the second half of the squares, of several blocks", ROW_NORM, "half_ = 1 - half_;",
+     "half_ = block_.dim_blocks() > 1 ? 0 : 1 - half_;", "rms_norm/packs/2x33x2",
+     r"data race on r\d.shared"),
+    ("the squares of the second warp", ROW_NORM, "squares[i / lanes()] = of_part;",
+     "squares[0] = of_part;", "rms_norm/packs/2x33/33p", ROW + r"|data race on r\d.shared"),
+    ("the second round of the first warp", ROW_NORM, "squares[i / lanes()] = of_part;",
+     "squares[i / lanes() % 2] = of_part;", "rms_norm/packs/2x64/65p",
+     ROW + r"|data race on r\d.shared"),
     ("the row's sync", ROW_NORM, "if (!all_.sync(arrived)) {", "if (!arrived) {",
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
     ("the row's vote", ROW_NORM, "all_.sync(arrived)", "all_.sync(true)",
@@ -112,6 +126,10 @@ MUTANTS = [
      "rms_norm/two_shots/2x1", ROW),
     ("this rank's share", RMS_NORM, "(owner == rank) == own", "(owner == 0) == own",
      "rms_norm/two_shots/2x1", ROW + "|data race"),
+    ("the block's share, for each of its warps", RMS_NORM,
+     "static_cast<int>(block.group_index()) % ranks;",
+     "static_cast<int>(block.group_index() + symm::simt::Warp(block).meta_group_rank()) % ranks;",
+     "rms_norm/two_shots/2x33", ROW + "|data race|no thread can go on"),
     ("the count of barriers", RMS_NORM, "end.store_epoch();", "", "rms_norm/one_shot/2x1",
      "data race|no thread can go on"),
 ]
@@ -124,30 +142,40 @@ def run(*command, code=0) -> str:
     return done.stdout + done.stderr
 
 
-def main(prefix: str, compiler: str):
-    source = pathlib.Path(__file__).resolve().parents[1]
-    folder = pathlib.Path("your_own_mutants").absolute()
+def find(kernel: str, prefix: str, compiler: str) -> list:
+    """Explores one kernel, in a copy of this folder. Returns what was found."""
+    folder = pathlib.Path("your_own_mutants", kernel).absolute()
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(source, folder)
+    shutil.copytree(pathlib.Path(__file__).resolve().parents[1], folder)
     build = folder / "build"
+    program = f"explore_{kernel}"
     run("cmake", "-S", str(folder / "explore"), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_COMPILER={compiler}")
-    run("cmake", "--build", str(build))
-    for kernel in ("all_to_all", "rms_norm"):
-        print(run(str(build / f"explore_{kernel}")))
+    run("cmake", "--build", str(build), "--target", program)
+    told = [run(str(build / program), "--executions=1")]  # of each search; ./lab explore runs all
     for missing, name, old, new, scene, report in MUTANTS:
+        if not scene.startswith(kernel):
+            continue
         file = folder / name
         right = file.read_text(encoding="utf-8")
         if right.count(old) != 1:
             sys.exit(f"'{old}' is not once in {name}")
         file.write_text(right.replace(old, new), encoding="utf-8")
-        run("cmake", "--build", str(build))
-        found = run(str(build / f"explore_{scene.partition('/')[0]}"), scene, code=1)
+        run("cmake", "--build", str(build), "--target", program)
+        found = run(str(build / program), scene, code=1)
         last = re.findall(r"=> (.*)", found)
         if not last or not re.search(report, last[-1]):
             sys.exit(f"without {missing}, in {scene}: '{report}' is not in\n{found}")
-        print(f"{scene}, without {missing}: {last[-1]}")
+        told.append(f"{scene}, without {missing}: {last[-1]}")
         file.write_text(right, encoding="utf-8")
+    return told
+
+
+def main(prefix: str, compiler: str):
+    with futures.ThreadPoolExecutor() as pool:
+        found = pool.map(lambda kernel: find(kernel, prefix, compiler), ["all_to_all", "rms_norm"])
+        told = [line for lines in found for line in lines]
+    print(*told, sep="\n")
     print(f"{len(MUTANTS)} faults found")
 
 

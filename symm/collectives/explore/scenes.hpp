@@ -15,29 +15,30 @@ using symm::explore::Protocol;
 using symm::explore::Scene;
 using symm::simt::ThreadBlock;
 
-inline constexpr int kMost = 3;        ///< Ranks.
-inline constexpr unsigned kSlots = 4;  ///< For each sender, in each bank.
-
-struct Slots {
-    symm::simt::Pack16 pack[2 * (kMost - 1) * kSlots];
-};
+inline constexpr int kMost = 3;  ///< Ranks.
 
 /// A collective's memory on all ranks, and what OwnCollective makes of it for a kernel.
 struct Memory {
     int ranks;
-    symm::SymmetricPointer<Slots> slots;
+    unsigned per_sender;  ///< Slots in each bank.
+    symm::SymmetricPointer<symm::simt::Pack16> slots;
     symm::SymmetricPointer<symm::BarrierMemory> barriers;
     symm::SymmetricPointer<symm::RendezvousMemory> meetings;
     symm::SymmetricPointer<symm::TurnsMemory> turns;
 
-    Memory(Scene& scene, int of)
+    Memory(Scene& scene, int of, unsigned slots_per_sender = 4)
         : ranks(of),
-          slots(symm::explore::symmetric_zeroed<Slots>(scene, ranks, "slots")),
+          per_sender(slots_per_sender),
+          slots(symm::explore::symmetric_zeroed<symm::simt::Pack16>(scene, ranks, "slots",
+                                                                    slots_of_rank())),
           barriers(symm::explore::symmetric_zeroed<symm::BarrierMemory>(scene, ranks, "barrier")),
           meetings(
               symm::explore::symmetric_zeroed<symm::RendezvousMemory>(scene, ranks, "meeting")),
           turns(symm::explore::symmetric_zeroed<symm::TurnsMemory>(scene, ranks, "turns")) {}
 
+    std::size_t slots_of_rank() const {
+        return std::size_t{2} * static_cast<unsigned>(ranks - 1) * per_sender;
+    }
     /// A rank's parameters; `last`: the number of the call before the first.
     symm::MailboxParams call(Scene& scene, int rank, const void* in, const void* out,
                              std::size_t count, std::uint32_t last) const {
@@ -45,7 +46,7 @@ struct Memory {
         std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), last);
         return {{symm::Reduction(symm::ReduceOp::kSum, ranks),
                  symm::explore::timeout_of(scene, rank), rank, ranks},
-                {epochs, {slots.first->pack, slots.stride}, kSlots},
+                {epochs, slots, per_sender},
                 {{}, reinterpret_cast<CUdeviceptr>(in), reinterpret_cast<CUdeviceptr>(out), count}};
     }
     symm::Rendezvous meeting(int rank, const void* in, const void* out) const {

@@ -25,6 +25,8 @@ FAULTS = [
 REFUSED = [
     (["if (t < ranks.count) {", "__threadfence(); if (t < ranks.count) {"],
      "the explorer knows no scope but the system's: use __threadfence_system"),
+    (["if (t < ranks.count) {", "if (rand() % 7 != 3 && t < ranks.count) {"],
+     r"explorer\s+would\s+not\s+see:\s+rand"),
     (["cuda::thread_scope_system", "cuda::thread_scope_device"],
      "refused_the_explorer_knows_only_thread_scope_system"),
 ]

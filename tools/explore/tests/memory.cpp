@@ -130,6 +130,20 @@ const Case kCases[] = {
      "threads share memory of the heap, which is no memory of the scene: r0.b0.t0 has stored "
      "there, plain load by r1.b0.t0",
      {[] { *of_a_heap = 5, flag->store(1, release); }, [] { wait(1), *behind = *of_a_heap; }}},
+    {"memory of the heap that was freed",
+     "r1.b0.t0 loads memory of the heap that r0.b0.t0 has freed",
+     {[] {
+          auto own = std::make_unique<std::uint32_t>(5);
+          unseen([&] { of_a_heap = own.get(); });
+          own.reset();
+          flag->store(1, release);
+      },
+      [] {
+          wait(1);
+          std::uint32_t* address = nullptr;
+          unseen([&] { address = of_a_heap; });
+          *behind = *address;
+      }}},
     {"memory of the heap that one gives back, and another gets",
      "1 executions",
      {[] {
@@ -143,15 +157,16 @@ const Case kCases[] = {
       }}},
 };
 
-/// In each seventh execution a thread makes a step more than when its next choice was first made.
-bool chance_is_refused() {
+/// In each `n`th execution a thread makes a step more than when its next choice was first made.
+/// `ranks` of them: one has only one execution.
+bool chance_is_refused(int ranks, unsigned n) {
     unsigned executions = 0;
     try {
         explore({}, [&](Scene& scene) {
             flag = scene.zeroed<Word>(2, "flag");
             behind = scene.zeroed<std::uint32_t>(1, "behind");
-            const bool counts = ++executions % 7 == 0;
-            for (int rank = 0; rank < 2; ++rank) {
+            const bool counts = ++executions % n == 0;
+            for (int rank = 0; rank < ranks; ++rank) {
                 scene.launch(rank, {}, [=](const auto&) {
                     if (counts && rank == 0) {
                         ++*behind;
@@ -174,7 +189,7 @@ bool chance_is_refused() {
 
 int main() {
     using namespace symm::explore;
-    int wrong = chance_is_refused() ? 0 : 1;
+    int wrong = (chance_is_refused(2, 3) ? 0 : 1) + (chance_is_refused(1, 4) ? 0 : 1);
     for (const Case& one : kCases) {
         const auto heap = std::make_unique<std::uint32_t>(0);
         const Report report = explore({}, [&](Scene& scene) {
@@ -196,6 +211,6 @@ int main() {
             ++wrong;
         }
     }
-    fmt::print("{} of {} cases are wrong\n", wrong, std::size(kCases) + 1);
+    fmt::print("{} of {} cases are wrong\n", wrong, std::size(kCases) + 2);
     return wrong == 0 ? 0 : 1;
 }

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstring>
 #include <random>
 #include <string>
 
@@ -140,8 +142,14 @@ bool are_all_visited(const Program& program) {
 }  // namespace symm::explore
 
 int main(int argc, char** argv) {
-    const int programs = argc > 1 ? std::stoi(argv[1]) : 3000;
-    std::mt19937 random(argc > 2 ? std::stoul(argv[2]) : 1);
+    const auto number = [=](int i, int otherwise) {
+        if (argc > i) {
+            std::from_chars(argv[i], argv[i] + std::strlen(argv[i]), otherwise);
+        }
+        return otherwise;
+    };
+    const int programs = number(1, 3000);
+    std::mt19937 random(static_cast<unsigned>(number(2, 1)));
     int wrong = 0;
     for (int i = 0; i < programs; ++i) {
         wrong += symm::explore::are_all_visited(symm::explore::random_program(random, i % 3 == 0))

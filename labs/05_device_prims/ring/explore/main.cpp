@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "labs/05_device_prims/ring/ll.hpp"
@@ -154,17 +155,22 @@ void relay(Scene& scene) {
     }
 }
 
-/// Lane `lane` has given up before; all lines are there. All lanes must get false.
+/// Lane `lane` has given up; all lines are there. All lanes must get false.
 void lines(Scene& scene, unsigned lane) {
     auto* const line = scene.zeroed<simt::Pack16>(simt::kWarpSize, "line");
     std::fill_n(line, simt::kWarpSize, simt::Pack16{{1, 1}});
-    const simt::Timeout timeouts[] = {explore::timeout_of(scene, 0), explore::timeout_of(scene, 0)};
-    *timeouts[1].gave_up = 1;
+    const simt::Timeout timeout = explore::timeout_of(scene, 0);
     scene.launch(0, {1, simt::kWarpSize}, [=](const ThreadBlock& block) {
         const simt::Warp warp(block);
-        simt::Waiter waiter(timeouts[block.thread_rank() == lane ? 1 : 0]);
+        // No other lane looks again at `gave_up`, since its line is there.
+        std::optional<simt::Waiter> waiter(std::in_place, timeout);
+        block.sync();
+        if (block.thread_rank() == lane) {
+            simt::store(timeout.gave_up, 1U, simt::Order::kRelaxed);
+            waiter.emplace(timeout);
+        }
         simt::Pack16 pack[1];
-        if (simt::wait_for_lines(warp, waiter, {simt::Wait::kLine, 0, 1, 1}, 1,
+        if (simt::wait_for_lines(warp, *waiter, {simt::Wait::kLine, 0, 1, 1}, 1,
                                  line + block.thread_rank(), pack)) {
             fail("a lane goes on, though another has given up");
         }

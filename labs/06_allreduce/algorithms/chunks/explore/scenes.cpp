@@ -1,111 +1,7 @@
 // Two shots in chunks, call after call, in every execution.
 
-#include <vector>
-
-#include "labs/05_device_prims/explore/symmetric.hpp"
-#include "labs/06_allreduce/algorithms/chunks/chunks.hpp"
-#include "labs/06_allreduce/explore/windows.hpp"
+#include "labs/06_allreduce/algorithms/chunks/explore/in_chunks.hpp"
 #include "tools/explore/explore_main.hpp"
-#include "tools/explore/timeouts.hpp"
-
-namespace symm {
-namespace {
-
-/// Whether a wait of this rank has given up. A rank that fails because it was told may be silent.
-bool must_tell(const simt::Timeout& timeout) {
-    return explore::gave_up(timeout) && timeout.report->waiting.what != simt::Wait::kTrust;
-}
-
-/// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
-/// `lag`: how far the flags of the inbox that is used less are behind.
-template <int kMost>
-void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag) {
-    const Ranks& who = calls.who;
-    const std::uint32_t epoch = calls.other.epoch;
-    constexpr std::size_t kSlot = 9;  // packs
-    const auto meeting = explore::symmetric_zeroed<RendezvousMemory>(scene, who.ranks, "meeting");
-    const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, who.ranks, "barrier");
-    name_memory(scene, who, meeting, barrier);
-    const auto steps = explore::symmetric_zeroed<ChunksMemory>(scene, who.ranks, "chunks");
-    name_inboxes(scene, steps, who.ranks, who.blocks, "sent", &ChunksMemory::sent);
-    name_inboxes(scene, steps, who.ranks, who.blocks, "shared", &ChunksMemory::shared);
-    const auto trust = explore::symmetric_zeroed<TrustMemory>(scene, who.ranks, "trust");
-    const std::size_t in_slots = kSlot * static_cast<unsigned>(who.ranks - 1);
-    const auto slots = explore::symmetric<simt::Pack16>(scene, who.ranks, "slot", in_slots);
-    const auto sums = explore::symmetric<simt::Pack16>(scene, who.ranks, "sum slot", in_slots);
-    std::vector<Buffers> buffers;
-    for (int rank = 0; rank < who.ranks; ++rank) {
-        buffers.push_back(buffers_of(scene, calls, rank));
-        begin_at(epoch, *meeting.of(rank));
-        begin_at(epoch, *barrier.of(rank));
-        for (unsigned b = 0; b < 2; ++b) {
-            steps.of(rank)->steps[b] = epoch;
-            steps.of(rank)->shares[b] = epoch - lag;
-            std::fill_n(steps.of(rank)->sent[b], 4, epoch);
-            std::fill_n(steps.of(rank)->shared[b], 4, epoch - lag);
-        }
-        scene.name(steps.of(rank)->steps, who.blocks, "steps", rank);
-        scene.name(steps.of(rank)->shares, who.blocks, "shares", rank);
-        // Of no rank: one that has given up may still write there, as nowhere else.
-        scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
-        scene.name(steps.of(rank)->turns.begin, 4, "begin", rank);
-        scene.name(steps.of(rank)->turns.ended, 4, "ended", rank);
-        scene.name(reinterpret_cast<float*>(slots.of(rank)), 4 * in_slots, "slot", rank);
-        scene.name(reinterpret_cast<float*>(sums.of(rank)), 4 * in_slots, "sum slot", rank);
-    }
-    for (int rank = 0; rank < who.ranks; ++rank) {
-        const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        ChunksParams call{{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
-                           {meeting, rank, who.ranks, {}},
-                           {barrier, rank, who.ranks}},
-                          steps,
-                          {trust, rank, who.ranks},
-                          {slots, kSlot},
-                          {sums, kSlot},
-                          0,
-                          chunk,
-                          unpacks};
-        using Kernel = Chunks<float, kMost>;
-        launch_calls<float>(
-            scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
-            [=](const ThreadBlock& block, std::size_t count) {
-                Kernel kernel{call};
-                kernel.count = count;
-                const bool is_cut = calls.collective == Collective::kAllReduce;
-                kernel.part_bytes = is_cut ? 0 : count * sizeof(float);
-                for (int p = 0; p < who.ranks; ++p) {
-                    const std::size_t before = static_cast<std::size_t>(p) * kernel.part_bytes;
-                    kernel.rendezvous.mine[p] = {mine.in + (calls.parts_in() > 1 ? before : 0),
-                                                 mine.out + (calls.parts_out() > 1 ? before : 0)};
-                }
-                kernel(block);
-                if (who.two_grids) {
-                    return;
-                }
-                explore::kernel_end();
-                const TurnsMemory& turns = steps.of(rank)->turns;
-                for (int t = 0; t < TurnsMemory::kMost && !explore::gave_up(timeout); ++t) {
-                    if (turns.begin[t] != 0 || turns.ended[t] != 0) {
-                        fail(fmt::format("rank {} leaves turn {} begun", rank, t));
-                    }
-                }
-                for (int p = 0; p < who.ranks && must_tell(timeout); ++p) {
-                    if (simt::load(&trust.of(p)->gave_up[rank], simt::Order::kRelaxed) == 0) {
-                        fail(fmt::format("rank {} gave up and has not told {}", rank, p));
-                    }
-                }
-            });
-    }
-}
-
-void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag = 0) {
-    calls.who.ranks <= 2 ? chunks_of<2>(scene, calls, chunk, unpacks, lag)
-                         : chunks_of<4>(scene, calls, chunk, unpacks, lag);
-}
-
-}  // namespace
-}  // namespace symm
 
 int main(int argc, char** argv) {
     using namespace symm;
@@ -125,7 +21,8 @@ int main(int argc, char** argv) {
             {"chunks/2x1/steps", in_chunks({{2}, {63, 8}}, 5)},
             {"chunks/2x1/wrap", in_chunks({{2}, {16, 8}, {~1U}})},
             {"chunks/2x1/in_place", in_chunks({{2}, {16, 5}, {.in_place = true}})},
-            {"chunks/2x1/unaligned", in_chunks({{2}, {9, 5}, {.unaligned = true}}, 4)},
+            {"chunks/2x1/unaligned",
+             in_chunks({{2}, {9, 5}, {.unaligned_in = true, .unaligned_out = true}}, 4)},
             {"chunks/2x1x2/grids", in_chunks({{2, 1, 2, true}, {16, 16, 16}}), false},
             {"chunks/2x1/no_windows", unpacked({{2}, {16, 8}})},
             {"chunks/2x1/no_windows/lag", unpacked({{2}, {16, 8}, {5}}, 1, (1U << 31) + 1)},

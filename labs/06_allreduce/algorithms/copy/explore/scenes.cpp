@@ -55,7 +55,7 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
                 calls, collective == Collective::kAllReduce ? (peers + 1) * kPart : kPart),
             other,
             collective};
-        const Buffers mine = buffers_of(scene, all, rank);
+        const Buffers mine = buffers_of<float>(scene, all, rank);
         for (const auto& [slots, name] : {std::pair(inputs, "slot"), std::pair(sums, "sums")}) {
             scene.name(reinterpret_cast<float*>(slots.memory.of(rank)), kPart * peers, name, rank);
         }

@@ -1,18 +1,18 @@
-// Two shots on windows, and each of the two alone, call after call, in every execution.
+#pragma once
+/// \file
+/// Calls in two shots on windows, or of each of the two alone.
 
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 #include "labs/06_allreduce/explore/windows.hpp"
-#include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
 namespace symm {
-namespace {
 
 /// Where rank p reads and writes in a rank's buffers: in its part, if they have parts.
-Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t count) {
+inline Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t count) {
     const std::size_t part = static_cast<std::size_t>(p) * count * sizeof(float);
     return {mine.in + (calls.parts_in() > 1 ? part : 0),
             mine.out + (calls.parts_out() > 1 ? part : 0)};
@@ -36,7 +36,7 @@ void two_shots(Scene& scene, Calls calls) {
     name_memory(scene, who, meeting, barrier);
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
-        buffers.push_back(buffers_of(scene, calls, rank));
+        buffers.push_back(buffers_of<float>(scene, calls, rank));
         begin_at(calls.other.epoch, *meeting.of(rank));
         begin_at(calls.other.epoch, *barrier.of(rank));
     }
@@ -49,7 +49,7 @@ void two_shots(Scene& scene, Calls calls) {
                                  TwoShotParams::only(row_of(kCollective).from, rank, kRoot),
                                  TwoShotParams::only(row_of(kCollective).to, rank, kRoot),
                                  !row_of(kCollective).has_parts()};
-        using Kernel = TwoShot<float, 4>;
+        using Kernel = TwoShot<float, kMostExplored>;
         launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
                             [=](const ThreadBlock& block, std::size_t count) {
                                 Kernel kernel{call};
@@ -71,50 +71,4 @@ void two_shots(Scene& scene, Calls calls) {
     }
 }
 
-}  // namespace
 }  // namespace symm
-
-int main(int argc, char** argv) {
-    using namespace symm;
-    const auto two_shot = scenes_of(two_shots<Collective::kAllReduce>);
-    const auto reduce_scatter = scenes_of(two_shots<Collective::kReduceScatter>);
-    const auto all_gather = scenes_of(two_shots<Collective::kAllGather>);
-    const auto broadcast = scenes_of(two_shots<Collective::kBroadcast>);
-    const auto broadcast_alone = scenes_of(two_shots<Collective::kBroadcast, false>);
-    const auto reduce = scenes_of(two_shots<Collective::kReduce>);
-    const auto reduce_alone = scenes_of(two_shots<Collective::kReduce, false>);
-    return explore::explore_main(
-        argc, argv,
-        {
-            {"two_shot/2x1", two_shot({{2}, {8, 8}})},
-            {"two_shot/2x1/one", two_shot({{2}, {1, 1}})},
-            {"two_shot/2x2", two_shot({{2, 2}, {16, 16}})},
-            {"two_shot/2x1x2", two_shot({{2, 1, 2}, {16, 16}})},
-            {"two_shot/2x1x2/idle", two_shot({{2, 1, 2}, {4, 4, 4}})},
-            {"two_shot/2x1/mixed", two_shot({{2}, {12, 4, 8}})},
-            {"two_shot/2x1/wrap", two_shot({{2}, {8, 8, 8}, {~1U}})},
-            {"two_shot/2x1/in_place", two_shot({{2}, {8, 8}, {.in_place = true}})},
-            {"two_shot/2x1/unaligned", two_shot({{2}, {9, 5}, {.unaligned = true}})},
-            {"two_shot/2x1x2/grids", two_shot({{2, 1, 2, true}, {16, 16, 16}})},
-            {"two_shot/3x1", two_shot({{3}, {12, 12}})},
-            {"two_shot/3x1/mixed", two_shot({{3}, {12, 4, 12}})},
-            {"reduce_scatter/two_shot/2x1", reduce_scatter({{2}, {4, 8}})},
-            {"reduce_scatter/two_shot/2x2", reduce_scatter({{2, 2}, {8, 8}})},
-            {"reduce_scatter/two_shot/3x1", reduce_scatter({{3}, {4, 4}})},
-            {"all_gather/two_shot/2x1", all_gather({{2}, {4, 8}})},
-            {"all_gather/two_shot/2x2", all_gather({{2, 2}, {8, 8}})},
-            {"all_gather/two_shot/3x1", all_gather({{3}, {4, 4}})},
-            {"broadcast/two_shot/2x1", broadcast({{2}, {8, 9}})},
-            {"broadcast/two_shot/2x2", broadcast({{2, 2}, {16, 16}})},
-            {"broadcast/two_shot/3x1", broadcast({{3}, {12, 12}})},
-            {"broadcast/two_shot/2x1/alone", broadcast_alone({{2}, {8, 9}})},
-            {"broadcast/two_shot/3x1/alone", broadcast_alone({{3}, {4, 4}})},
-            {"reduce/two_shot/2x1", reduce({{2}, {8, 9}})},
-            {"reduce/two_shot/2x1/in_place", reduce({{2}, {8, 8}, {.in_place = true}})},
-            {"reduce/two_shot/2x2", reduce({{2, 2}, {16, 16}})},
-            {"reduce/two_shot/3x1", reduce({{3}, {12, 12}})},
-            {"reduce/two_shot/2x1/alone", reduce_alone({{2}, {8, 9}})},
-            {"reduce/two_shot/2x1/alone/unaligned",
-             reduce_alone({{2}, {9, 5}, {.unaligned = true}})},
-        });
-}

@@ -1,0 +1,62 @@
+# symm_refuse_unseen_functions(PROGRAM [function...]): PROGRAM's build fails if its own code calls a
+# function that is not instrumented, since the explorer would not see its accesses. The functions
+# given are allowed. So are those of C++ and fmt, with which scenes are set up, what the explorer
+# has replaced, and what accesses no memory that threads could share.
+#
+# As a script it does that, when PROGRAM is linked:
+# cmake -DNM=nm -DPROGRAM=name -DALLOWED=a|b -DOBJECTS=a.o|b.o -P ExploredFunctions.cmake
+function(symm_refuse_unseen_functions program)
+  list(JOIN ARGN "|" allowed)
+  add_custom_command(TARGET ${program} PRE_LINK VERBATIM COMMAND "${CMAKE_COMMAND}"
+    "-DNM=${CMAKE_NM}" "-DPROGRAM=${program}" "-DALLOWED=${allowed}"
+    "-DOBJECTS=$<JOIN:$<TARGET_OBJECTS:${program}>,|>"
+    -P "${CMAKE_CURRENT_FUNCTION_LIST_FILE}")
+endfunction()
+if(NOT CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
+  return()
+endif()
+
+set(replaced "memcpy|memmove|memset|memcmp|bcmp|strcmp|strlen|memchr|strchr|\
+__mem(cpy|move|set)_chk")
+set(compilers "__tsan_[a-z0-9_]*|__cxa_[a-z_]*|__g(xx|cc)_personality_v0|_Unwind_Resume|\
+__dso_handle|__dynamic_cast|__stack_chk_fail|__assert_fail|abort|_GLOBAL_OFFSET_TABLE_")
+set(waiting "sched_yield|nanosleep|pthread_self|__errno_location|__libc_single_threaded")
+set(numbers "(sqrt|cbrt|fma|fmin|fmax|fabs|fmod|remainder|copysign|hypot|floor|ceil|round|trunc|\
+rint|nearbyint|lround|llround|lrint|llrint|exp|exp2|expm1|log|log2|log10|log1p|pow|ldexp|sin|cos|\
+tan|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc)[fl]?")
+set(mangled "operator (new|delete)|(.* )?(std|fmt|symm|__cxxabiv1|__gnu_cxx)::|\
+(vtable|typeinfo|VTT|guard variable) ")
+
+string(REPLACE "|" ";" objects "${OBJECTS}")
+list(FILTER objects EXCLUDE REGEX "\\.pch$")
+execute_process(COMMAND "${NM}" --demangle ${objects} OUTPUT_VARIABLE symbols
+                COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," symbols "${symbols}")
+string(REGEX REPLACE "[][]" " " symbols "${symbols}")  # abi tags: lists need pairs of them
+string(REPLACE "\n" ";" symbols "${symbols}")
+set(undefined)
+set(defined)
+foreach(line IN LISTS symbols)
+  if(line MATCHES "^ +[Uwv] (.+)$")
+    list(APPEND undefined "${CMAKE_MATCH_1}")
+  elseif(line MATCHES "^[0-9a-f]+ . (.+)$")
+    list(APPEND defined "${CMAKE_MATCH_1}")
+  endif()
+endforeach()
+list(REMOVE_ITEM undefined ${defined} "")
+list(REMOVE_DUPLICATES undefined)
+set(unseen)
+foreach(symbol IN LISTS undefined)
+  string(REGEX REPLACE "\\(.*" "" name "${symbol}")
+  if(NOT name MATCHES "^(${replaced}|${compilers}|${waiting}|${numbers}|${ALLOWED})$" AND
+     NOT name MATCHES "^(${mangled})")
+    list(APPEND unseen "${name}")
+  endif()
+endforeach()
+if(unseen)
+  list(JOIN unseen ", " names)
+  list(JOIN unseen " " arguments)
+  message(FATAL_ERROR "${PROGRAM} calls functions whose accesses of memory the explorer would not "
+    "see: ${names}. Do without them in scenes. If they access nothing that threads share, allow "
+    "them: ALLOW ${arguments} at the end of symm_add_exploration() or symm_explored().")
+endif()

@@ -1,0 +1,38 @@
+// The algorithms on windows, and each collective, in the scenes of by_rule.hpp.
+
+#include "labs/06_allreduce/algorithms/chunks/explore/in_chunks.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/explore/two_shots.hpp"
+#include "labs/06_allreduce/explore/by_rule.hpp"
+
+namespace symm {
+namespace {
+
+template <Collective kCollective>
+void add_windows(ByRule& rules, const std::string& name) {
+    const bool has_parts = row_of(kCollective).has_parts();
+    rules.add(name + "/two_shot", {4, !has_parts}, kCollective, two_shots<kCollective>);
+    if constexpr (kCollective != Collective::kBroadcast && kCollective != Collective::kReduce) {
+        const auto add_chunks = [&](const std::string& windows, bool unpacks) {
+            rules.add(name + "/chunks" + windows, {4, !has_parts, true}, kCollective,
+                      [=](Scene& scene, const Calls& calls) { chunks(scene, calls, 4, unpacks); });
+        };
+        add_chunks("", false);
+        if (kCollective != Collective::kReduceScatter) {
+            add_chunks("/no_windows", true);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace symm
+
+int main(int argc, char** argv) {
+    using namespace symm;
+    ByRule rules;
+    add_windows<Collective::kAllReduce>(rules, "all_reduce");
+    add_windows<Collective::kReduceScatter>(rules, "reduce_scatter");
+    add_windows<Collective::kAllGather>(rules, "all_gather");
+    add_windows<Collective::kBroadcast>(rules, "broadcast");
+    add_windows<Collective::kReduce>(rules, "reduce");
+    return explore::explore_main(argc, argv, rules.scenes);
+}
