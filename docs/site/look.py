@@ -17,12 +17,19 @@ WIDTHS = [1280, 390]
 A_HEADER = "signal_8hpp.html"  # of the reference, to see that it has the sidebar
 COURSE = [name(page) + ".html" for page in ORDER] + [A_HEADER]
 SCRIPT = """
+const wait = milliseconds => new Promise(passed => setTimeout(passed, milliseconds));
+// A page's scripts load others after the page. What never becomes true is reported by the caller.
+async function until(isTrue) {
+    for (let tries = 0; !isTrue() && tries < 1000; ++tries) await wait(50);
+}
+const items = frame => frame.contentDocument.querySelectorAll("#nav-tree .item").length;
+
 function look(frame, page, width, elements = "#titlearea *, #side-nav *, #doc-content *") {
     const view = frame.contentWindow, done = new Set();  // elements seen, with all their children
     const fault = (what, e) => faults.push(`${page}, ${width} px wide: <${e.localName} ` +
         `class="${e.className}"> ${what}: ` +
         e.textContent.trim().slice(0, 60).replace(/\\s+/g, " "));
-    if (width > 1000 && view.document.querySelectorAll("#nav-tree .item").length < 10)
+    if (width > 1000 && items(frame) < 10)
         fault("has no sidebar of all pages", view.document.body);
     for (const e of view.document.querySelectorAll(elements)) {
         const beyond = e.getBoundingClientRect().right > width + 1;
@@ -48,7 +55,8 @@ async function read() {
         await new Promise(loaded => { frame.onload = loaded; frame.src = SITE + page; });
         for (const width of COURSE.includes(page) ? WIDTHS : WIDTHS.slice(1)) {
             frame.style = `width: ${width}px; height: 900px; visibility: hidden`;
-            await new Promise(drawn => setTimeout(drawn, frame.sandbox.length > 1 ? 200 : 0));
+            if (width > 1000) await until(() => items(frame) >= 10);
+            await wait(frame.sandbox.length > 1 ? 200 : 0);
             look(frame, page, width);
         }
     }

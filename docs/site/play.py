@@ -14,14 +14,16 @@ sys.path.append(str(ROOT / "tools/lab"))
 import tool  # noqa: E402
 
 SCRIPT = LOOK.partition("async function read")[0] + """
-const wait = milliseconds => new Promise(passed => setTimeout(passed, milliseconds));
-
 async function open(frame, page, sandbox, width) {
     frame.sandbox = sandbox;
     frame.style = `width: ${width}px; height: 800px`;
     await new Promise(loaded => { frame.onload = loaded; frame.src = SITE + page; });
+    const document = frame.contentDocument;
+    const isBuilt = () => ![...document.querySelectorAll(".player")].some(e => !e.dataset.last) &&
+        ![...document.querySelectorAll("form[data-question]")].some(e => !e.clientHeight);
+    if (sandbox.includes("scripts")) await until(isBuilt);
     await wait(200);
-    return frame.contentWindow.document;
+    return document;
 }
 
 async function play(frame, page, width, root) {

@@ -47,18 +47,24 @@ inline uint3 thread_index() {
     return {rank % dim.x, rank / dim.x % dim.y, rank / dim.x / dim.y};
 }
 
+/// The warp of the thread, all lanes of which must be in `mask`.
+inline simt::Warp whole_warp(unsigned mask, const std::string& what) {
+    const simt::Warp warp(this_block());
+    const unsigned all = warp.size() == simt::kWarpSize ? ~0U : (1U << warp.size()) - 1;
+    if ((mask & all) != all) {
+        fail("the explorer knows only " + what + " of whole warps");
+    }
+    return warp;
+}
+
 /// A shuffle: the value of the lane `source(lane, first)`, or its own where that is beyond its
 /// group of `width` lanes, of which `first` is the first.
 template <class T, class Source>
 T shuffle(unsigned mask, T value, unsigned width, const Source& source) {
-    const simt::Warp warp(this_block());
+    const simt::Warp warp = whole_warp(mask, "shuffles");
     const unsigned lane = warp.thread_rank();
     const unsigned first = lane / width * width;
     const unsigned from = source(lane, first);
-    const unsigned all = warp.size() == simt::kWarpSize ? ~0U : (1U << warp.size()) - 1;
-    if ((mask & all) != all) {
-        fail("the explorer knows only shuffles of whole warps");
-    }
     const bool is_its_own = from >= first + width;
     if (!is_its_own && from >= warp.size()) {
         fail("a shuffle reads lane " + std::to_string(from) + ", which its warp does not have");
@@ -101,6 +107,14 @@ void st_volatile(T* p, T value) {
     template <class T>                                                                      \
     T atom_add_##order##_sys(T* p, T value) {                                               \
         return __atomic_fetch_add(p, value, ORDER);                                         \
+    }                                                                                       \
+    template <class T>                                                                      \
+    T atom_and_##order##_sys(T* p, T value) {                                               \
+        return __atomic_fetch_and(p, value, ORDER);                                         \
+    }                                                                                       \
+    template <class T>                                                                      \
+    T atom_or_##order##_sys(T* p, T value) {                                                \
+        return __atomic_fetch_or(p, value, ORDER);                                          \
     }                                                                                       \
     template <class T>                                                                      \
     T atom_exch_##order##_sys(T* p, T value) {                                              \
@@ -176,6 +190,15 @@ inline void __syncwarp() {
     const auto& block = symm::explore::this_block();
     block.host().sync_warp(block.thread_rank() / symm::simt::kWarpSize);
 }
+inline unsigned __ballot_sync(unsigned mask, int vote) {
+    return symm::explore::whole_warp(mask, "votes").ballot(vote != 0);
+}
+inline int __any_sync(unsigned mask, int vote) {
+    return __ballot_sync(mask, vote) != 0 ? 1 : 0;
+}
+inline int __all_sync(unsigned mask, int vote) {
+    return __ballot_sync(mask, static_cast<int>(vote == 0)) == 0 ? 1 : 0;
+}
 template <class T>
 T __shfl_sync(unsigned mask, T value, unsigned lane, unsigned width = symm::simt::kWarpSize) {
     return symm::explore::shuffle(mask, value, width,
@@ -201,6 +224,10 @@ inline void __threadfence_system() {
     symm::explore::ptx::fence_sc_sys();
 }
 inline void __nanosleep(unsigned) {}
+/// Time stands still: a wait with a limit of time never reaches it.
+inline long long clock64() {
+    return 0;
+}
 inline void cudaGridDependencySynchronize() {
     symm::explore::ptx::griddepcontrol_wait();
 }
@@ -215,6 +242,18 @@ T atomicAdd_system(T* p, T value) {
     return symm::explore::ptx::atom_add_relaxed_sys(p, value);
 }
 template <class T>
+T atomicSub_system(T* p, T value) {
+    return atomicAdd_system(p, static_cast<T>(-value));
+}
+template <class T>
+T atomicAnd_system(T* p, T value) {
+    return symm::explore::ptx::atom_and_relaxed_sys(p, value);
+}
+template <class T>
+T atomicOr_system(T* p, T value) {
+    return symm::explore::ptx::atom_or_relaxed_sys(p, value);
+}
+template <class T>
 T atomicExch_system(T* p, T value) {
     return symm::explore::ptx::atom_exch_relaxed_sys(p, value);
 }
@@ -223,6 +262,11 @@ T atomicCAS_system(T* p, T expected, T value) {
     return symm::explore::ptx::atom_cas_relaxed_sys(p, expected, value);
 }
 SYMM_REFUSED(atomicAdd, "scope but the system's: use atomicAdd_system()");
+SYMM_REFUSED(atomicSub, "scope but the system's: use atomicSub_system()");
+SYMM_REFUSED(atomicAnd, "scope but the system's: use atomicAnd_system()");
+SYMM_REFUSED(atomicOr, "scope but the system's: use atomicOr_system()");
+SYMM_REFUSED(atomicMin_system, "minimum: write it with atomicCAS_system()");
+SYMM_REFUSED(atomicMax_system, "maximum: write it with atomicCAS_system()");
 SYMM_REFUSED(atomicExch, "scope but the system's: use atomicExch_system()");
 SYMM_REFUSED(atomicCAS, "scope but the system's: use atomicCAS_system()");
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

@@ -118,8 +118,14 @@ std::string Log::value_of(std::uintptr_t address, const char* bytes, std::size_t
 
 void Log::check_endless(const Thread& thread) {
     if (log_.size() + constant_loads_ >= kMostSteps) {
-        fail(fmt::format("{} is in an endless loop: {} steps in one execution", thread.name(),
-                         kMostSteps));
+        const bool meets = std::ranges::any_of(log_, [&](const LoggedStep& step) {
+            return step.thread == &thread && std::string_view(step.what).ends_with("sync");
+        });
+        fail(fmt::format("{} is in an endless loop: {} steps in one execution{}", thread.name(),
+                         kMostSteps,
+                         meets ? ". If it polls, with a sync or a vote in each round: such a wait "
+                                 "is not recognized. Vote after the wait"
+                               : ""));
     }
 }
 

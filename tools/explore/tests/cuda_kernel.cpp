@@ -46,6 +46,37 @@ void shuffle() {
     }
 }
 
+/// Of six lanes, all odd ones, none, and all.
+void votes() {
+    constexpr unsigned kAll = 0xffffffff;
+    expect(__ballot_sync(kAll, static_cast<int>(threadIdx.x % 2)), 0b101010);
+    expect(static_cast<unsigned>(__any_sync(kAll, static_cast<int>(threadIdx.x == 5))), 1);
+    expect(static_cast<unsigned>(__any_sync(kAll, 0)), 0);
+    expect(static_cast<unsigned>(__all_sync(kAll, 2)), 1);
+    expect(static_cast<unsigned>(__all_sync(kAll, static_cast<int>(threadIdx.x != 5))), 0);
+}
+
+/// Block 0 sets each lane's flag, for which block 1 polls.
+void poll(unsigned* flags, bool votes_in_each_round) {
+    if (blockIdx.x == 0) {
+        atomicOr_system(&flags[threadIdx.x], 6U);
+        atomicAnd_system(&flags[threadIdx.x], 3U);
+        atomicSub_system(&flags[threadIdx.x], 1U);
+        return;
+    }
+    const long long start = clock64();
+    const auto is_set = [=] {
+        return symm::explore::ptx::ld_acquire_sys(&flags[threadIdx.x]) == 1;
+    };
+    constexpr unsigned kAll = 0xffffffff;
+    while (votes_in_each_round ? __all_sync(kAll, static_cast<int>(is_set())) == 0 : !is_set()) {
+        if (clock64() - start > 1000) {
+            fail("the time is over");
+        }
+    }
+    expect(static_cast<unsigned>(__any_sync(kAll, static_cast<int>(!is_set()))), 0);
+}
+
 struct Case {
     const char* name;
     const char* report;  ///< The failure; empty: none.
@@ -63,6 +94,16 @@ const Case kCases[] = {
      {{2, 1, 2}, {2, 3, 2}},
      [](unsigned* counts) { count(counts, true); }},
     {"shuffles", "", {1, {32, 2}}, [](unsigned*) { shuffle(); }},
+    {"votes", "", {1, 6}, [](unsigned*) { votes(); }},
+    {"a poll with a vote in each round",
+     "such a wait is not recognized",
+     {2, 2},
+     [](unsigned* flags) { poll(flags, true); }},
+    {"a poll with a vote behind it", "", {2, 2}, [](unsigned* flags) { poll(flags, false); }},
+    {"a vote of half a warp",
+     "votes of whole warps",
+     {1, 32},
+     [](unsigned*) { __any_sync(0xffff, 1); }},
     {"a shuffle of half a warp",
      "shuffles of whole warps",
      {1, 32},
