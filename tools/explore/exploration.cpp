@@ -187,7 +187,8 @@ Report Exploration::explore() {
     const auto seconds = [&] { return seconds_used() - start; };
     Report report;
     std::uint64_t visited =
-        0;  // with those that were given up, since an equivalent one was visited
+        0;            // with those that were given up, since an equivalent one was visited
+    double told = 0;  // when `progress` was last called
     // No random executions where all are compared, or where a recording must be the same again.
     bool was_random = options_.collect || options_.record;
     while (true) {
@@ -229,13 +230,20 @@ Report Exploration::explore() {
             report.exhausted = true;
             break;
         }
-        if (visited >= options_.most_executions) {
-            report.why = fmt::format("stopped after {} executions", options_.most_executions);
+        const double now = seconds();
+        const bool is_last = visited >= options_.most_executions;
+        if (is_last || now > options_.seconds) {
+            report.part = search_.visited_part();
+            report.why =
+                fmt::format("stopped after {}: perhaps {:.2g} % of all",
+                            is_last ? fmt::format("{} executions", options_.most_executions)
+                                    : fmt::format("{} s", options_.seconds),
+                            100 * report.part);
             break;
         }
-        if (seconds() > options_.seconds) {
-            report.why = fmt::format("stopped after {} s", options_.seconds);
-            break;
+        if (options_.progress && now > told + 1) {
+            told = now;
+            options_.progress({report.executions, now, search_.visited_part()});
         }
     }
     report.polls_over_links = polls_over_links_;

@@ -129,6 +129,13 @@ enum class KernelEnd {
     kNothing,  ///< Only what PTX promises.
 };
 
+/// How far a search has come.
+struct Progress {
+    std::uint64_t executions = 0;  ///< Visited.
+    double seconds = 0;
+    double part = 0;  ///< Of all executions, more than 0: an estimate.
+};
+
 struct Options {
     bool may_give_up = false;  ///< Each wait may also end because its time is over.
     std::uint64_t most_executions = 2'000'000;
@@ -140,6 +147,7 @@ struct Options {
     KernelEnd kernel_end = KernelEnd::kFence;
     /// Report::steps of the first execution, if none fails. No random executions.
     bool record = false;
+    std::function<void(const Progress&)> progress;  ///< Called once a second.
 };
 
 /// A part of memory of at most eight bytes that each step accesses whole, or not at all.
@@ -182,6 +190,7 @@ struct Report {
     std::uint64_t over_links = 0;
     bool polls_over_links = false;  ///< A wait has polled another rank's memory, in any execution.
     double seconds = 0;
+    double part = 0;  ///< Of all executions, if a bound ended the search: an estimate.
     int threads = 0;
     std::vector<ReportedStep> steps;              ///< Of the failing, or the recorded execution.
     std::vector<Cell> cells;                      ///< All memory that these access.

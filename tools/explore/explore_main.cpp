@@ -94,10 +94,18 @@ std::string search_name(const Protocol& protocol, bool may_give_up) {
 /// Prints a protocol's row of the table, and a counterexample. Returns whether it is right.
 bool is_right(const Protocol& protocol, const ProgramOptions& program) {
     const bool may_give_up = program.search.may_give_up;
-    tell(fmt::format("{}: searching, at most {} s", protocol.name, program.search.seconds));
+    const double limit = program.search.seconds;
+    tell(fmt::format("{}: searching, at most {} s", protocol.name, limit));
+    Options search = program.search;
+    search.progress = [&](const Progress& now) {
+        tell(fmt::format(
+            "{}: {} executions in {:.0f} s, of perhaps {:.0f} in {:.0f} s; at most {} s",
+            protocol.name, now.executions, now.seconds,
+            static_cast<double>(now.executions) / now.part, now.seconds / now.part, limit));
+    };
     Report report;
     try {
-        report = explore(program.search, protocol.setup);
+        report = explore(search, protocol.setup);
     } catch (const std::exception& error) {  // the scene is invalid
         report.failed = true;
         report.why = error.what();

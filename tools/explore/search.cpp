@@ -136,6 +136,27 @@ void Search::add_races(std::size_t location, int thread, const NumberSet& past, 
     }
 }
 
+double Search::visited_part() const {
+    double visited = 0;
+    double part = 1;  // of this node's subtree
+    for (const Node& node : path_) {
+        std::size_t ways = node.count;
+        if (ways == 0) {
+            ways = node.taken.size();
+            for (const ThreadMove& move : node.all) {
+                const auto thread = static_cast<std::size_t>(move.thread);
+                ways += node.wanted.test(thread) && !node.begun.test(thread) &&
+                                std::ranges::find(node.asleep, move) == node.asleep.end()
+                            ? 1
+                            : 0;
+            }
+        }
+        part /= static_cast<double>(ways);
+        visited += part * static_cast<double>(node.index);
+    }
+    return std::max(visited, part);
+}
+
 bool Search::advance() {
     while (!path_.empty()) {
         Node& node = path_.back();

@@ -85,6 +85,9 @@ public:
     }
     /// Goes to the next execution. False where there is none.
     bool advance();
+    /// An estimate of the part of the tree that was visited, more than 0: as if all choices that a
+    /// node is known to have led to equally many executions.
+    double visited_part() const;
     /// Something was learnt that changes what is a choice: the search has to begin again.
     void learn() { learnt_ = true; }
     bool has_learnt() const { return learnt_; }

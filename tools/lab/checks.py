@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from concurrent import futures
 from pathlib import Path
 
 import builds
@@ -89,9 +90,10 @@ def docs(_):
     require("doxygen", "-", text=True, input=Path("docs/Doxyfile").read_text() + newer + "\n",
             env={**os.environ, "SYMM_STYLE": str(STYLE) * has_style,
                  "SYMM_SCRIPTS": " ".join(scripts) * has_style})
-    for script in ("site/complete.py", "site/look.py", "site/readable.py", "site/play.py",
-                   "site/ask.py", "site/served.py", "site/served_test.py", "checks/lab_pages.py",
-                   "checks/folders.py", "checks/where.py"):
-        require(*python, f"docs/{script}")
-    require(*python, "docs/results.py", "--check")
+    require(*python, "docs/site/complete.py")
+    checks = [("site/play.py",), ("site/look.py",), ("site/readable.py",), ("site/ask.py",),
+              ("site/served.py",), ("site/served_test.py",), ("checks/lab_pages.py",),
+              ("checks/folders.py",), ("checks/where.py",), ("results.py", "--check")]
+    with futures.ThreadPoolExecutor() as pool:  # a browser waits most of the time
+        list(pool.map(lambda check: require(*python, f"docs/{check[0]}", *check[1:]), checks))
     print("build/docs/html/index.html")
