@@ -1,7 +1,8 @@
 # symm_refuse_unseen_functions(PROGRAM [function...]): PROGRAM's build fails if its own code calls a
 # function that is not instrumented, since the explorer would not see its accesses. The functions
 # given are allowed. So are those of C++ and fmt, with which scenes are set up, what the explorer
-# has replaced, and what accesses no memory that threads could share.
+# has replaced, what accesses no memory that threads could share, and output, of which only texts
+# could be such memory.
 #
 # As a script it does that, when PROGRAM is linked:
 # cmake -DNM=nm -DPROGRAM=name -DALLOWED=a|b -DOBJECTS=a.o|b.o -P ExploredFunctions.cmake
@@ -20,6 +21,7 @@ set(replaced "memcpy|memmove|memset|memcmp|bcmp|strcmp|strlen|memchr|strchr|\
 __mem(cpy|move|set)_chk")
 set(compilers "__tsan_[a-z0-9_]*|__cxa_[a-z_]*|__g(xx|cc)_personality_v0|_Unwind_Resume|\
 __dso_handle|__dynamic_cast|__stack_chk_fail|__assert_fail|abort|_GLOBAL_OFFSET_TABLE_")
+set(output "printf|fprintf|puts|putchar|fflush|stdout|stderr|exit|_exit|_Exit|atexit")
 set(waiting "sched_yield|nanosleep|pthread_self|__errno_location|__libc_single_threaded")
 set(numbers "(sqrt|cbrt|fma|fmin|fmax|fabs|fmod|remainder|copysign|hypot|floor|ceil|round|trunc|\
 rint|nearbyint|lround|llround|lrint|llrint|exp|exp2|expm1|log|log2|log10|log1p|pow|ldexp|sin|cos|\
@@ -48,7 +50,7 @@ list(REMOVE_DUPLICATES undefined)
 set(unseen)
 foreach(symbol IN LISTS undefined)
   string(REGEX REPLACE "\\(.*" "" name "${symbol}")
-  if(NOT name MATCHES "^(${replaced}|${compilers}|${waiting}|${numbers}|${ALLOWED})$" AND
+  if(NOT name MATCHES "^(${replaced}|${compilers}|${output}|${waiting}|${numbers}|${ALLOWED})$" AND
      NOT name MATCHES "^(${mangled})")
     list(APPEND unseen "${name}")
   endif()
