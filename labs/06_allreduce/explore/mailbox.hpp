@@ -24,10 +24,11 @@ void through_mailbox(Scene& scene, Calls calls) {
         kCollective == Collective::kBroadcast || kCollective == Collective::kReduce;
     const Ranks& who = calls.who;
     const unsigned per_sender = calls.other.slots;
+    // With room behind, as on a GPU, where a mailbox is for many more ranks and slots.
     const std::size_t of_rank =
-        std::size_t{2} * kRegions * static_cast<unsigned>(who.ranks - 1) * per_sender;
-    const auto slots = explore::symmetric_zeroed<simt::Pack16>(scene, who.ranks, "slots",
-                                                               std::max(of_rank, std::size_t{1}));
+        std::max(std::size_t{2} * kRegions * static_cast<unsigned>(who.ranks - 1) * per_sender,
+                 std::size_t{64});
+    const auto slots = explore::symmetric_zeroed<simt::Pack16>(scene, who.ranks, "slots", of_rank);
     calls.collective = kCollective;
     for (int rank = 0; rank < who.ranks; ++rank) {
         auto* const epochs = scene.zeroed<Epochs>(1, "epochs", rank);
