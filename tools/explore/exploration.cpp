@@ -233,12 +233,11 @@ Report Exploration::explore() {
         const double now = seconds();
         const bool is_last = visited >= options_.most_executions;
         if (is_last || now > options_.seconds) {
-            report.part = search_.visited_part();
             report.why =
                 fmt::format("stopped after {}: perhaps {:.2g} % of all",
                             is_last ? fmt::format("{} executions", options_.most_executions)
                                     : fmt::format("{} s", options_.seconds),
-                            100 * report.part);
+                            100 * search_.visited_part());
             break;
         }
         if (options_.progress && now > told + 1) {

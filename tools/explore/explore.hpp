@@ -190,7 +190,6 @@ struct Report {
     std::uint64_t over_links = 0;
     bool polls_over_links = false;  ///< A wait has polled another rank's memory, in any execution.
     double seconds = 0;
-    double part = 0;  ///< Of all executions, if a bound ended the search: an estimate.
     int threads = 0;
     std::vector<ReportedStep> steps;              ///< Of the failing, or the recorded execution.
     std::vector<Cell> cells;                      ///< All memory that these access.

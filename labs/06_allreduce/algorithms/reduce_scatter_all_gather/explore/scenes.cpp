@@ -1,6 +1,5 @@
 // The other collectives by packets, call after call, in every execution.
 
-#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/algorithms/reduce_scatter_all_gather/packets.hpp"
 #include "labs/06_allreduce/explore/mailbox.hpp"
 
