@@ -16,7 +16,8 @@ using symm::refuse_unless;
 static_assert(RowNorm<float>::kMostHidden == kMostHidden);
 
 constexpr int kMostRanksOfManyThreads = 4;
-constexpr unsigned kMostParts = 2053;      // 1 MiB; a prime: long_rows_kernel.hpp
+constexpr unsigned kFewParts = 2048;       // 1 MiB
+constexpr unsigned kMostParts = 3583;      // 1.75 MiB; a prime: long_rows_kernel.hpp
 constexpr unsigned kThreadsOfParts = 128;  // at least: few, as a block is one multiprocessor's
 
 /// Bytes of x in the mailbox, for each peer. Up to so many it is faster than one shot through
@@ -129,8 +130,11 @@ void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) co
     const unsigned lanes = rows.rows * parts_of_row * kLanes;
     // A warp of RmsNormParts keeps the sum of one part, and finds the others' in the residual.
     const bool has_place = rows.residual != 0 || lanes <= most.blocks * most.threads;
+    // With a few rows more than blocks of many threads fit, RmsNormPacks has half of the threads.
+    const bool too_many = own_.ranks() <= 2 && packs > kThreads && rows.rows > most.blocks / 2;
     const bool by_parts = packs * static_cast<unsigned>(own_.ranks() - 1) > kThreads &&
-                          rows.rows * parts_of_row <= kMostParts && has_place;
+                          rows.rows * parts_of_row <= (too_many ? kMostParts : kFewParts) &&
+                          has_place;
     with_kernel(rows.type, own_.ranks(), is_plain(rows), [&]<class T, int kMost, bool kPlain>() {
         if (!by_parts) {
             return launch(own_, rows, RmsNormPacks<T, kMost, kPlain>{{call}}, rows.rows, stream,

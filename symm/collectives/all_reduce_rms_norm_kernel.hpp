@@ -26,10 +26,10 @@ struct MailedRows : RmsNormParams {
     __host__ __device__ Pack own(unsigned at) const {
         return symm::without_sentinel(reinterpret_cast<const Pack*>(in)[at]);
     }
-    /// Sends pack `at` of all rows to every peer.
+    /// Sends pack `at` of all rows to every peer, unless a wait has given up.
     __host__ __device__ void send(const Session& mailbox, unsigned at) const {
         const Pack pack = own(at);
-        for (int step = 1; step < ranks; ++step) {
+        for (int step = 1; step < ranks && !mailbox.gave_up(); ++step) {
             mailbox.send(peer(step), at, pack);
         }
     }
@@ -72,11 +72,10 @@ struct RmsNormPacks : MailedRows<T, kMost, kPlain> {
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
         RowNorm<T, kPlain> norm(block, *this);
-        bool arrived = !mailbox.gave_up();
-        for (unsigned row = block.group_index(); arrived && row < norm.rows();
-             row += block.dim_blocks()) {
+        for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
             norm.for_packs(row, [&](unsigned at, unsigned) { this->send(mailbox, at); });
         }
+        bool arrived = !mailbox.gave_up();
         for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
             norm.for_packs(row, [&](unsigned at, unsigned i) {
                 Pack sum;

@@ -33,12 +33,12 @@ struct RmsNormParts : MailedRows<T, kMost, kPlain> {
         const Part first =
             part_at(block, block.group_index() * warps(block) + warp.meta_group_rank());
         Pack first_sum{};
-        bool arrived = !mailbox.gave_up();
         for_parts(block, first, [&](const Part& part) {
-            if (arrived && part.has_pack) {
+            if (part.has_pack) {
                 this->send(mailbox, part.at);
             }
         });
+        bool arrived = !mailbox.gave_up();
         for_parts(block, first, [&](const Part& part) {
             Pack sum{};
             arrived = arrived && (!part.has_pack || this->receive(mailbox, part.at, sum));

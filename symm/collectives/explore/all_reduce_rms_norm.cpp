@@ -144,7 +144,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
         };
         (calls.overlap ? launch_overlapping : launch_calls)(
             scene, rank, calls.shape, call.timeout, static_cast<unsigned>(calls.rows.size()),
-            {fill, kernel, check_call});
+            {fill, kernel, check_call, calls.way <= Way::kParts});
     }
 }
 

@@ -69,19 +69,11 @@ MUTANTS = [
         symm::simt::Waiter waiter(this->timeout);
         const symm::simt::Warp warp(block);
 """, "rms_norm/parts/2x1/overlap", r"data race on r\d.epochs"),
-    ("the wait before `gave_up` is read", RMS_NORM,
-     """        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
-        RowNorm<T, kPlain> norm(block, *this);
-        bool arrived = !mailbox.gave_up();
-""", """        bool arrived = !symm::simt::Waiter(this->timeout).gave_up();
-        typename MailedRows<T, kMost, kPlain>::Session mailbox(block, *this);
-        RowNorm<T, kPlain> norm(block, *this);
-""", "rms_norm/packs/2x1/overlap", STORES),
     ("the wait for packs", RMS_NORM, "if (!mailbox.receive(peers(), at, data)) {", "if (false) {",
      "rms_norm/packs/2x1", ROW),
     ("the sentinel", RMS_NORM, "mailbox.clear(p, at);", "", "rms_norm/packs/2x1", ROW),
-    ("the check of giving up", RMS_NORM, "bool arrived = !mailbox.gave_up();",
-     "bool arrived = true;", "rms_norm/packs/2x1", STORES),
+    ("the check of giving up", RMS_NORM, " && !mailbox.gave_up(); ++step", "; ++step",
+     "rms_norm/packs/2x1", STORES),
     ("the second half of the squares", ROW_NORM, "half_ = 1 - half_;", "",
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
     ("the second half of the squares, of several blocks", ROW_NORM, "half_ = 1 - half_;",
@@ -100,8 +92,8 @@ MUTANTS = [
      "first < 1; ++first", "rms_norm/packs/2x1/2rounds", ROW),
     ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * norm.packs());", "",
      "rms_norm/packs/2x1", ROW + "|no thread can go on"),
-    ("the check of giving up", LONG_ROWS, "bool arrived = !mailbox.gave_up();",
-     "bool arrived = true;", "rms_norm/parts/2x1", STORES),
+    ("the check of giving up", RMS_NORM, " && !mailbox.gave_up(); ++step", "; ++step",
+     "rms_norm/parts/2x1", STORES),
     ("the vote on the packs", LONG_ROWS, "if (warp.all(arrived) && warp.thread_rank() == 0) {",
      "if (warp.thread_rank() == 0) {", "rms_norm/parts/2x1x2",
      "gave up has stored a wrong output"),

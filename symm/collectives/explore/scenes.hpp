@@ -65,6 +65,7 @@ struct Steps {
     std::function<void(unsigned c, const ThreadBlock& block)> kernel;
     /// `gave_up`: whether a wait of this call has given up.
     std::function<void(unsigned c, bool gave_up)> check;
+    bool fills_all = false;  ///< Also calls after one that has given up, which load their input.
 };
 
 /// Adds a rank's threads, which make the calls one after another. Calls after one that has given up
@@ -74,7 +75,7 @@ inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& sha
     scene.launch(rank, shape, [=](const ThreadBlock& block) {
         for (unsigned c = 0; c < calls; ++c) {
             const bool is_checked = block.grid_rank() == 0 && !symm::explore::gave_up(timeout);
-            if (is_checked) {
+            if (is_checked || (steps.fills_all && block.grid_rank() == 0)) {
                 steps.fill(c);
             }
             symm::explore::kernel_end();
