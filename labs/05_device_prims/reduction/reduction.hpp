@@ -45,6 +45,11 @@ struct Reduction {
     __host__ __device__ Pack reduce(const Pack (&packs)[kMost], int count,
                                     bool finishes = true) const {
         if (sums()) [[likely]] {
+            if constexpr (kMost == 2 && sizeof(T) == 2 && !std::is_integral_v<T>) {
+                NV_IF_TARGET(NV_PROVIDES_SM_90, (if (op == ReduceOp::kSum && count == 2) {
+                                 return sum_of_two<T>(packs[0], packs[1]);
+                             }))
+            }
             return combined<true, T>(packs, count, finishes);
         }
         return combined<false, T>(packs, count, finishes);
@@ -109,6 +114,24 @@ private:
             result.at[i] = static_cast<T>(all[i]);
         }
         return cuda::std::bit_cast<Pack>(result);
+    }
+
+    /// The sums of two packs' halves or bfloat16s, two by an instruction. They have the bits that
+    /// combined() computes: a float holds the sum so precisely that a second rounding changes
+    /// nothing.
+    template <class T, class Pack>
+    __device__ static Pack sum_of_two(const Pack& a, const Pack& b) {
+        auto x = cuda::std::bit_cast<Elements<std::uint32_t, Pack>>(a);
+        const auto y = cuda::std::bit_cast<Elements<std::uint32_t, Pack>>(b);
+        SYMM_UNROLL
+        for (std::size_t i = 0; i < kPerPack<std::uint32_t, Pack>; ++i) {
+            if constexpr (std::is_same_v<T, __half>) {
+                asm("add.rn.f16x2 %0, %0, %1;" : "+r"(x.at[i]) : "r"(y.at[i]));
+            } else {
+                asm("add.rn.bf16x2 %0, %0, %1;" : "+r"(x.at[i]) : "r"(y.at[i]));
+            }
+        }
+        return cuda::std::bit_cast<Pack>(x);
     }
 
     /// Two elements become one. Sums are compiled apart from the other operations, which are chosen

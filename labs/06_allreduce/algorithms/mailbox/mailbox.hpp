@@ -33,7 +33,10 @@ struct Epochs {
     /// The number of this launch. Never 0, the value in zeroed memory. After 2^32 - 1, which is
     /// odd, comes 2: the lowest bit chooses the bank, and banks must alternate.
     __host__ __device__ std::uint32_t next(const simt::ThreadBlock& block) const {
-        const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return after(of_block[block.group_index()]);
+    }
+    __host__ __device__ static std::uint32_t after(std::uint32_t before) {
+        const std::uint32_t epoch = before + 1;
         return epoch == 0 ? 2 : epoch;
     }
 
@@ -74,7 +77,7 @@ public:
 
     /// Waits for the kernel before this one: call it before anything is read.
     __host__ __device__ MailboxSession(const simt::ThreadBlock& block, const MailboxParams& call)
-        : block_(block), call_(call), epoch_(next_epoch()), waiter_(call.timeout) {}
+        : block_(block), call_(call), before_(epoch_before()), waiter_(call.timeout) {}
 
     /// Whether a wait has given up, in this call or an earlier one. Then the rank sends nothing.
     __host__ __device__ bool gave_up() const { return waiter_.gave_up(); }
@@ -82,6 +85,19 @@ public:
     /// Sends data for slot i of the peer.
     __host__ __device__ void send(int to, std::size_t i, const Data& data,
                                   unsigned region = 0) const;
+
+    /// The same in two steps. The first, slot_for(), computes all but the bank, where it is called:
+    /// while loads are on their way. nvcc would move it behind them.
+    __host__ __device__ simt::Pack16* slot_for(int to, std::size_t i) const {
+        simt::Pack16* slot = call_.slots.of(to) + (place_of(call_.rank, to) * call_.per_sender + i);
+        NV_IF_TARGET(NV_IS_DEVICE, (asm volatile("" : "+l"(slot));))
+        return slot;
+    }
+    __host__ __device__ void send_to(simt::Pack16* slot, const Data& data) const {
+        const unsigned bank = epoch() % Mailbox::kBanks * kRegions;
+        const unsigned slots = static_cast<unsigned>(call_.ranks - 1) * call_.per_sender;
+        Format::store(slot + std::size_t{bank} * slots, data, epoch());
+    }
 
     /// Polls slot i of all ranks p whose bit is set in `from` until they have arrived in `data[p]`;
     /// leaves the other entries alone. Returns false if the wait gave up. Lets the next kernel
@@ -104,10 +120,13 @@ public:
 private:
     using Loaded = typename Format::Loaded;
 
-    __host__ __device__ std::uint32_t next_epoch() const {
+    __host__ __device__ std::uint32_t epoch_before() const {
         block_.wait_for_predecessor();
-        return call_.epochs->next(block_);
+        return call_.epochs->of_block[block_.group_index()];
     }
+    /// Computed where it is used, not in the constructor: a thread that loads its input first waits
+    /// for both at once.
+    __host__ __device__ std::uint32_t epoch() const { return Epochs::after(before_); }
     /// Where receive() puts what it loads. Without flags that is the data already: with another
     /// array, a kernel for 8 ranks took 128 registers instead of 96.
     __host__ __device__ static auto& loaded_in(Data (&data)[kMost], Loaded (&fresh)[kMost]) {
@@ -125,7 +144,7 @@ private:
 
     const simt::ThreadBlock& block_;
     const MailboxParams& call_;
-    std::uint32_t epoch_;
+    std::uint32_t before_;
     simt::Waiter waiter_;
 };
 
@@ -144,14 +163,14 @@ __host__ __device__ void fill_with(Data (&data)[kMost], const Data& own) {
 template <class Format, int kMost, unsigned kRegions>
 __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::send(
     int to, std::size_t i, const Data& data, unsigned region) const {
-    Format::store(slot(to, call_.rank, i, region), data, epoch_);
+    Format::store(slot(to, call_.rank, i, region), data, epoch());
 }
 
 template <class Format, int kMost, unsigned kRegions>
 __host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive(
     unsigned from, std::size_t i, Data (&data)[kMost], unsigned region) {
     block_.launch_dependents();
-    simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
+    simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch()};
     return from == 0 || waiter_.until(waiting, [&]([[maybe_unused]] std::uint64_t& seen) {
         Loaded fresh[kMost] = {};
         auto& loaded = loaded_in(data, fresh);
@@ -166,7 +185,7 @@ __host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive
             if ((from >> p & 1U) == 0) {
                 continue;
             }
-            if (Format::has_arrived(loaded[p], epoch_)) {
+            if (Format::has_arrived(loaded[p], epoch())) {
                 if constexpr (Format::kHasFlags) {  // else `loaded` is `data`
                     data[p] = Format::data_of(loaded[p]);
                 }
@@ -187,7 +206,7 @@ __host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive
     std::size_t i, Data (&data)[kMost]) {
     static_assert(!Format::kHasFlags);
     block_.launch_dependents();
-    simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
+    simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch()};
     return waiter_.until_soon(waiting, [&](std::uint64_t&) {
         const auto is_peer = [&](int p) { return p != call_.rank && p < call_.ranks; };
         SYMM_UNROLL
@@ -199,7 +218,7 @@ __host__ __device__ inline bool MailboxSession<Format, kMost, kRegions>::receive
         bool arrived = true;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            if (is_peer(p) && !Format::has_arrived(data[p], epoch_)) {
+            if (is_peer(p) && !Format::has_arrived(data[p], epoch())) {
                 waiting.peer = p;
                 arrived = false;
             }
@@ -221,13 +240,13 @@ __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::end(
         static_assert(kRegions == 1);
         clear_unused(block, used);
     }
-    call_.epochs->store(block, epoch_);
+    call_.epochs->store(block, epoch());
 }
 
 template <class Format, int kMost, unsigned kRegions>
 __host__ __device__ inline simt::Pack16* MailboxSession<Format, kMost, kRegions>::slot(
     int receiver, int sender, std::size_t i, unsigned region) const {
-    const unsigned bank = epoch_ % Mailbox::kBanks * kRegions + region;
+    const unsigned bank = epoch() % Mailbox::kBanks * kRegions + region;
     const unsigned place =
         bank * static_cast<unsigned>(call_.ranks - 1) + place_of(sender, receiver);
     return call_.slots.of(receiver) + (place * call_.per_sender + static_cast<unsigned>(i));
@@ -236,7 +255,7 @@ __host__ __device__ inline simt::Pack16* MailboxSession<Format, kMost, kRegions>
 template <class Format, int kMost, unsigned kRegions>
 __host__ __device__ inline void MailboxSession<Format, kMost, kRegions>::clear_unused(
     const simt::ThreadBlock& block, std::size_t used) const {
-    const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
+    const std::size_t i = epoch() / 2 & (call_.per_sender - 1);
     for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
          step += block.grid_size()) {
         if (i >= used) {

@@ -29,8 +29,9 @@ struct Sentinel : MailboxParams {
         const std::size_t packs = (count + kElements - 1) / kElements;
         const std::size_t all = block.grid_size();
         const std::size_t first = block.grid_rank();
+        // Loads before it asks: all loads are on their way at once.
+        simt::Pack16 own = first < packs ? load_own(first) : simt::Pack16{};
         if (first < packs && !mailbox.gave_up()) {
-            simt::Pack16 own = load_own(first);
             send(mailbox, first, own);
             send_from(mailbox, first + all, all, packs);
             for (std::size_t i = first; receive(mailbox, i, own);) {

@@ -26,7 +26,7 @@ symm_explored_mutant(06_packets epoch_before_wait reduce_scatter/packets/2x1/ove
   "data race on r[01].epochs"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[        block_.wait_for_predecessor();
-        return call_.epochs->next(block_);]]
-  NEW [[        const std::uint32_t epoch = call_.epochs->next(block_);
+        return call_.epochs->of_block[block_.group_index()];]]
+  NEW [[        const std::uint32_t before = call_.epochs->of_block[block_.group_index()];
         block_.wait_for_predecessor();
-        return epoch;]])
+        return before;]])

@@ -45,10 +45,10 @@ symm_explored_mutant(06_sentinel no_wait_for_predecessor one_pack/2x1/overlap
 # Members are initialized in their order: the epoch waits, and the Waiter reads `gave_up`.
 symm_explored_mutant(06_sentinel gave_up_before_wait sentinel/2x1/overlap "has given up, and stores"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
-  OLD [[    std::uint32_t epoch_;
+  OLD [[    std::uint32_t before_;
     simt::Waiter waiter_;]]
   NEW [[    simt::Waiter waiter_;
-    std::uint32_t epoch_;]])
+    std::uint32_t before_;]])
 # What the kernel before writes is read before the wait.
 symm_explored_mutant(06_sentinel input_before_wait one_pack/2x1/overlap "data race on r[01].in"
   FILE labs/06_allreduce/algorithms/sentinel/one_pack.hpp
@@ -56,4 +56,6 @@ symm_explored_mutant(06_sentinel input_before_wait one_pack/2x1/overlap "data ra
   NEW [[        const simt::Pack16 early = load_pack<simt::Pack16>(
             reinterpret_cast<const T*>(in) + block.grid_rank() * kElements);
         MailboxSession<Format, kMost> mailbox(block, *this);]]
-  OLD [[without_sentinel(load_pack<simt::Pack16>(from))]] NEW [[without_sentinel(early)]])
+  OLD [[without_sentinel(
+                load_pack<simt::Pack16>(reinterpret_cast<const T*>(in) + i * kElements))]]
+  NEW [[without_sentinel(early)]])
