@@ -45,7 +45,7 @@ struct Reduction {
     __host__ __device__ Pack reduce(const Pack (&packs)[kMost], int count,
                                     bool finishes = true) const {
         if (sums()) [[likely]] {
-            if constexpr (kMost == 2 && sizeof(T) == 2 && !std::is_integral_v<T>) {
+            if constexpr (kMost == 2 && sizeof(T) == 2 && sizeof(Pack) > sizeof(T)) {
                 NV_IF_TARGET(NV_PROVIDES_SM_90, (if (op == ReduceOp::kSum && count == 2) {
                                  return sum_of_two<T>(packs[0], packs[1]);
                              }))
