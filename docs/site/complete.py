@@ -108,7 +108,7 @@ def main() -> int:
         changed = CAPTION.sub(r"\1\3\2\3", changed)
         changed = TITLE.sub(r'<div class="title" role="heading" aria-level="1">', changed)
         changed = HEADING.sub(lambda own: f'<h{own[1]} aria-level="{int(own[1]) + 1}">', changed)
-        if 'class="player"' in text and "player.js" not in text:
+        if 'class="player"' in text and 'src="player.js"' not in text:
             scripts = "".join(f'<script defer src="{script}"></script>'
                               for script in ("player.js", "allreduce.js"))
             changed = changed.replace("</head>", scripts + "</head>", 1)

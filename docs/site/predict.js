@@ -47,7 +47,7 @@
         if (missing === undefined)
             return [`No execution has the answer ${parts.find(part => !belongs(part))}: all were run.`];
         return ["See ", Object.assign(document.createElement("a"), {
-            href: `tools_explore_litmus.html#player-values=${id}/${missing}`,
+            href: `docs_EXPLORE.html#player-values=${id}/${missing}`,
             textContent: `an execution in which the answer is ${missing}`}), "."];
     }
 
