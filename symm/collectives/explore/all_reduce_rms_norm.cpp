@@ -184,6 +184,7 @@ int main(int argc, char** argv) {
             overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
             overlapping("packs/2x1x2", {2, {2, 2}, 4, {.blocks = 2}, Way::kPacks}),
             overlapping("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
+            overlapping("parts/2x1x2/idle", {2, {2, 1}, 4, {.blocks = 2}, Way::kParts}),
             overlapping("parts/2x1/fewer", {2, {2, 1}, 4, {}, Way::kParts}),
             // Blocks of two warps, whose parts are shorter than a warp.
             scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),

@@ -167,6 +167,8 @@ int main(int argc, char** argv) {
             scene("counts/2x1/overlap", {.ranks = 2, .calls = 3, .counts = mixed, .overlap = true}),
             scene("equal/2x1x2/overlap",
                   {.ranks = 2, .calls = 2, .shape = {.blocks = 2}, .overlap = true}),
+            scene("equal/2x1x3/idle",
+                  {.ranks = 2, .calls = 2, .shape = {.blocks = 3}, .overlap = true}),
             scene("windows/2x1", {2, 3, {}, {}, true}),
             scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
             scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),

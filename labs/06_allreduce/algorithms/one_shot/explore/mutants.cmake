@@ -42,3 +42,8 @@ symm_explored_mutant(06_one_shot one_thread_waits one_shot/2x2/overlap
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[block_.wait_for_predecessor();]]
   NEW [[if (block_.thread_rank() == 0) { block_.wait_for_predecessor(); }]])
+symm_explored_mutant(06_one_shot first_warp_waits one_shot/2x33/overlap
+  "data race on r[01].(in|epochs)"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]]
+  NEW [[if (block_.thread_rank() < 32) { block_.wait_for_predecessor(); }]])

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
             {"one_shot/2x1/overlap", one_shot({{2}, {2, 2}, {.overlap = true}})},
             {"one_shot/2x1/overlap/3", one_shot({{2}, {4, 2, 4}, {.overlap = true}})},
             {"one_shot/2x2/overlap", one_shot({{2, 2}, {4, 4}, {.overlap = true}})},
+            {"one_shot/2x33/overlap", one_shot({{2, 33}, {4, 4}, {.overlap = true}}), false},
             {"one_shot/2x1x2/idle", one_shot({{2, 1, 2}, {4, 2, 4}, {.overlap = true}}), false},
         });
 }

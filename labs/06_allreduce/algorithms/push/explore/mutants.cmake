@@ -48,3 +48,9 @@ symm_explored_mutant(06_push only_rank_0_waits push/2x1/overlap "data race on r1
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[block_.wait_for_predecessor();]]
   NEW [[if (call_.rank == 0) { block_.wait_for_predecessor(); }]])
+# Calls that overlap the kernel before: the first block alone waits for it.
+symm_explored_mutant(06_push first_block_waits push/2x1x2/overlap
+  "data race on r[01].(in|epochs)"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]]
+  NEW [[if (block_.group_index() == 0) { block_.wait_for_predecessor(); }]])

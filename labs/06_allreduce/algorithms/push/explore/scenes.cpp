@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
             {"push/3x1/mixed", push({{3}, {12, 4, 12, 8, 12}})},
             {"push/5x1/2p", push({{5}, {40, 24, 40}}), false},
             {"push/2x2/idle", push({{2, 2}, {8, 16, 8}, {.overlap = true}}), false},
+            {"push/2x1x2/overlap", push({{2, 1, 2}, {16, 8, 16}, {.overlap = true}}), false},
             {"push/2x1/overlap", push({{2}, {8, 16, 8}, {.overlap = true}})},
             {"push/2x1/early", push({{2}, {8, 16, 8}, early})},
             {"push/3x1/overlap", push({{3}, {12, 12}, {.overlap = true}})},

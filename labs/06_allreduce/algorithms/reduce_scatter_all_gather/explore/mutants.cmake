@@ -30,3 +30,8 @@ symm_explored_mutant(06_packets epoch_before_wait reduce_scatter/packets/2x1/ove
   NEW [[        const std::uint32_t before = call_.epochs->of_block[block_.group_index()];
         block_.wait_for_predecessor();
         return before;]])
+symm_explored_mutant(06_packets idle_ahead reduce_scatter/packets/2x2/idle
+  "data race on r[01].epochs"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]]
+  NEW [[if (2 * block_.grid_rank() < call_.count) { block_.wait_for_predecessor(); }]])

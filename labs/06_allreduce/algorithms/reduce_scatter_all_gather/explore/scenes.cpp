@@ -49,5 +49,9 @@ int main(int argc, char** argv) {
              false},
             {"broadcast/packets/2x1/overlap", broadcast({{2}, {4, 4}, {.overlap = true}})},
             {"reduce/packets/2x1/overlap", reduce({{2}, {4, 4}, {.overlap = true}})},
+            {"reduce_scatter/packets/2x2/idle", reduce_scatter({{2, 2}, {4, 2}, {.overlap = true}}),
+             false},
+            {"broadcast/packets/2x2/idle", broadcast({{2, 2}, {4, 2}, {.overlap = true}}), false},
+            {"reduce/packets/2x2/idle", reduce({{2, 2}, {4, 2}, {.overlap = true}}), false},
         });
 }

@@ -59,3 +59,8 @@ symm_explored_mutant(06_sentinel input_before_wait one_pack/2x1/overlap "data ra
   OLD [[without_sentinel(
                 load_pack<simt::Pack16>(reinterpret_cast<const T*>(in) + i * kElements))]]
   NEW [[without_sentinel(early)]])
+# Threads without a pack run ahead, and count.
+symm_explored_mutant(06_sentinel idle_ahead sentinel/2x1x2/idle "data race on r[01].epochs"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[block_.wait_for_predecessor();]]
+  NEW [[if (4 * block_.grid_rank() < call_.count) { block_.wait_for_predecessor(); }]])

@@ -42,5 +42,6 @@ int main(int argc, char** argv) {
             {"one_pack/3x1/overlap", one_pack({{3}, {4, 4, 4}, {.overlap = true}})},
             {"sentinel/2x1/overlap", sentinel({{2}, {5, 8, 4}, {.overlap = true}})},
             {"sentinel/2x1x2/overlap", sentinel({{2, 1, 2}, {8, 8}, {.overlap = true}}), false},
+            {"sentinel/2x1x2/idle", sentinel({{2, 1, 2}, {8, 4, 8}, {.overlap = true}}), false},
         });
 }
