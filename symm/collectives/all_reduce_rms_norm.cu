@@ -87,6 +87,12 @@ RmsNormParams params_of(const symm::OwnCollective& own, const RmsNormRows& rows)
             rows.float_weights};
 }
 
+/// Whether all rows at once fit into blocks of kThreads, but not into ones of more, each of which
+/// takes the place of two.
+bool only_few_fit(const RmsNormRows& rows, const symm::LaunchShape& most) {
+    return rows.rows > most.blocks / 2 && rows.rows <= most.blocks;
+}
+
 /// Launches a kernel in which all threads of a block do a row: as many blocks as there are rows, if
 /// they fit.
 template <class Kernel>
@@ -94,10 +100,10 @@ void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Kerne
             unsigned most_blocks, CUstream stream, bool by_mailbox = false) {
     const symm::LaunchShape& most = own.most();
     const unsigned packs = packs_of(rows);
-    // A block of many threads takes the place of two. In the mailbox all rows at once are faster.
-    const bool only_few_fit = rows.rows > most.blocks / 2 && rows.rows <= most.blocks;
+    // In the mailbox all rows at once are faster.
     const bool many = Kernel::kMaxThreads > kThreads && packs > kThreads &&
-                      most.threads == kThreads && most.blocks > 1 && !(by_mailbox && only_few_fit);
+                      most.threads == kThreads && most.blocks > 1 &&
+                      !(by_mailbox && only_few_fit(rows, most));
     const unsigned most_threads = many ? Kernel::kMaxThreads : most.threads;
     const unsigned rounds = (packs + most_threads - 1) / most_threads;  // of equal sizes
     const unsigned threads = ((packs + rounds - 1) / rounds + 31) / 32 * 32;
@@ -130,10 +136,10 @@ void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) co
     const unsigned lanes = rows.rows * parts_of_row * kLanes;
     // A warp of RmsNormParts keeps the sum of one part, and finds the others' in the residual.
     const bool has_place = rows.residual != 0 || lanes <= most.blocks * most.threads;
-    // With a few rows more than blocks of many threads fit, RmsNormPacks has half of the threads.
-    const bool too_many = own_.ranks() <= 2 && packs > kThreads && rows.rows > most.blocks / 2;
+    // Then RmsNormPacks would have half of the threads.
+    const bool few_fit = own_.ranks() <= 2 && packs > kThreads && only_few_fit(rows, most);
     const bool by_parts = packs * static_cast<unsigned>(own_.ranks() - 1) > kThreads &&
-                          rows.rows * parts_of_row <= (too_many ? kMostParts : kFewParts) &&
+                          rows.rows * parts_of_row <= (few_fit ? kMostParts : kFewParts) &&
                           has_place;
     with_kernel(rows.type, own_.ranks(), is_plain(rows), [&]<class T, int kMost, bool kPlain>() {
         if (!by_parts) {
