@@ -47,7 +47,7 @@ TOLD = {
                "arrived, and stores the sum in rank 1's output.",
                [36, 37, 39, 40, 41, 43, 45, 46, 48, 50]),
     "copy": ("Copy engines move the data, kernels add it up, and flags tell which piece has "
-             "arrived.", [20, 21, 22, 24, 25, 27, 28, 30, 34, 36, 37, 57, 59, 84, 85]),
+             "arrived.", [19, 23, 24, 26, 27, 29, 30, 32, 36, 38, 39, 55, 57, 82, 84]),
     "values": ("Rank 1 has waited for the tail. Which values may it load from slot 0 now? Each "
                "that is possible has an execution.",
                [*range(1, 7), 11]),  # without the answer, which is step 12

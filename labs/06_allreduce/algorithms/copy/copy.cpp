@@ -5,6 +5,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy_order.hpp"
 
 namespace symm {
 namespace {
@@ -17,16 +18,6 @@ void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) 
     }
 }
 
-void wait_for(const Event& event, CUstream stream) {
-    cu_check(cuStreamWaitEvent(stream, event.get(), 0), "cuStreamWaitEvent()");
-}
-
-/// Makes `later` wait for what `earlier` has queued so far.
-void order(CUstream earlier, CUstream later, const Event& event) {
-    event.record(earlier);
-    wait_for(event, later);
-}
-
 CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
@@ -34,7 +25,11 @@ CUdeviceptr address_of(const void* pointer) {
 }  // namespace
 
 Copy::Copy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots)
-    : memory_(memory), trust_(slots.trust()), inputs_{slots.inputs()}, sums_{slots.sums()} {}
+    : memory_(memory), trust_(slots.trust()), inputs_{slots.inputs()}, sums_{slots.sums()} {
+    for (int i = 0; i < kSummed + CopyMemory::kMostPieces; ++i) {
+        events_.emplace_back(CU_EVENT_DISABLE_TIMING);
+    }
+}
 
 void Copy::require_turn(CUstream stream) const {
     const bool captured = is_captured(inputs_.stream.get()) || is_captured(sums_.stream.get());
@@ -54,7 +49,6 @@ void Copy::queue(CUstream stream, LaunchShape shape, const CopyCall& call) {
                                  : slot;
     for (std::size_t first = 0; first < bytes; first += most) {
         queue_round(stream, shape, call, first, std::min(most, bytes - first));
-        launch_end_of_round(stream, {call.barrier, memory_, trust_, call.timeout});
     }
 }
 
@@ -69,43 +63,48 @@ void Copy::queue_round(CUstream stream, LaunchShape shape, const CopyCall& call,
     const BufferPart& own_in = in.at(static_cast<std::size_t>(rank));
     const BufferPart& own_out = out.at(static_cast<std::size_t>(rank));
     const Pieces pieces = Pieces::of(ranks);
-
-    begun_.record(stream);
-    wait_for(begun_, reduces ? inputs_.stream.get() : sums_.stream.get());
-    for (int k = 0; k < pieces.count && reduces; ++k) {
-        for (int step = 1; step < ranks; ++step) {
-            const int p = (rank + step) % ranks;
-            send(inputs_, k, p, in.at(static_cast<std::size_t>(p)));
-        }
-        order(inputs_.stream.get(), stream, inputs_.arrived);
+    const auto reduce = [&](int k) {
         const BufferPart sums = pieces.of_part(own_out, k);
         launch_reduce_piece(
             stream, shape, call.type,
             {pieces.of_part(own_in, k).address, sums.address, sums.bytes / size_of(call.type),
              address_of(inputs_.slots.of(rank, rank == 0 ? 1 : 0)) + pieces.begin(own_out.bytes, k),
              inputs_.slots.packs * kPack, memory_, k, call.reduction, call.timeout, rank, ranks});
-        summed_.at(static_cast<std::size_t>(k)).record(stream);
-    }
-    if (!reduces && own_in.address != own_out.address) {
-        copy(stream, own_out.address, own_in.address, bytes);
-    }
-    for (int k = 0; k < pieces.count && gathers; ++k) {
-        if (reduces) {
-            wait_for(summed_.at(static_cast<std::size_t>(k)), sums_.stream.get());
+    };
+    const auto unpack = [&](int k, int to, int from) {
+        const BufferPart& part = out.at(static_cast<std::size_t>(from));
+        const BufferPart piece = pieces.of_part(part, k);
+        launch_unpack(
+            stream, shape,
+            {piece.address, address_of(sums_.slots.of(rank, from)) + pieces.begin(part.bytes, k),
+             piece.bytes, memory_, k, to, from, call.timeout, rank});
+    };
+    for_copy_steps(call.collective, rank, ranks, pieces.count, [&](const CopyStep& step) {
+        const Event& event = events_.at(static_cast<std::size_t>(step.event));
+        const CUstream on = step.stream == CopyStream::kCaller   ? stream
+                            : step.stream == CopyStream::kInputs ? inputs_.stream.get()
+                                                                 : sums_.stream.get();
+        switch (step.what) {
+            case CopyStep::What::kRecord:
+                return event.record(on);
+            case CopyStep::What::kWait:
+                return event.make_wait(on);
+            case CopyStep::What::kPush:
+                return send(inputs_, step.piece, step.to, in.at(static_cast<std::size_t>(step.to)));
+            case CopyStep::What::kReduce:
+                return reduce(step.piece);
+            case CopyStep::What::kKeep:
+                return own_in.address == own_out.address
+                           ? void()
+                           : copy(stream, own_out.address, own_in.address, bytes);
+            case CopyStep::What::kSend:
+                return send(sums_, step.piece, step.to, reduces ? own_out : own_in);
+            case CopyStep::What::kUnpack:
+                return unpack(step.piece, step.to, step.from);
+            case CopyStep::What::kEnd:
+                return launch_end_of_round(stream, {call.barrier, memory_, trust_, call.timeout});
         }
-        for (int step = 1; step < ranks; ++step) {
-            const int to = (rank + step) % ranks;
-            const int from = (rank + ranks - step) % ranks;
-            send(sums_, k, to, reduces ? own_out : own_in);
-            order(sums_.stream.get(), stream, sums_.arrived);
-            const BufferPart& part = out.at(static_cast<std::size_t>(from));
-            const BufferPart piece = pieces.of_part(part, k);
-            launch_unpack(stream, shape,
-                          {piece.address,
-                           address_of(sums_.slots.of(rank, from)) + pieces.begin(part.bytes, k),
-                           piece.bytes, memory_, k, to, from, call.timeout, rank});
-        }
-    }
+    });
 }
 
 Copy::Parts Copy::parts_of(const CopyCall& call, CUdeviceptr buffer, bool has_all,

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
 
 #include "common/cuda/event.hpp"
 #include "common/cuda/gpu.hpp"
@@ -213,7 +214,6 @@ private:
     struct Trip {
         PeerSlots slots;
         Stream stream;
-        Event arrived{CU_EVENT_DISABLE_TIMING};
     };
     using Parts = std::array<BufferPart, kMaxBarrierRanks>;
 
@@ -231,10 +231,7 @@ private:
     Trust trust_;
     Trip inputs_;
     Trip sums_;
-    Event begun_{CU_EVENT_DISABLE_TIMING};
-    std::array<Event, CopyMemory::kMostPieces> summed_{Event(CU_EVENT_DISABLE_TIMING),
-                                                       Event(CU_EVENT_DISABLE_TIMING),
-                                                       Event(CU_EVENT_DISABLE_TIMING)};
+    std::vector<Event> events_;  ///< Of copy_order.hpp.
 };
 
 /// Queue the kernels. Throw CudaError.

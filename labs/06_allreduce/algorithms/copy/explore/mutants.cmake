@@ -38,6 +38,35 @@ symm_explored_mutant(06_copy first_block_waits all_gather/copy/2x1x2 "data race 
   OLD [[is_here = wait_signal(waiter, &memory.of(rank)->sums]]
   NEW [[is_here = block.group_index() != 0 || wait_signal(waiter, &memory.of(rank)->sums]])
 
+# What the host queues: the peer is told of inputs, or of sums, that have not arrived; inputs are
+# pushed, or sums sent, that have not been written.
+symm_explored_mutant(06_copy told_early copy/2x1 "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[order(kInputs, kPushed, kCaller);]] NEW "")
+symm_explored_mutant(06_copy sums_told_early copy/2x1 "data race on r[01].sums"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[order(kSums, kSent, kCaller);]] NEW "")
+symm_explored_mutant(06_copy early_push reduce_scatter/copy/2x1 "data race on r[01].in"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[order(kCaller, kBegun, reduces ? kInputs : kSums);]] NEW "")
+symm_explored_mutant(06_copy early_send copy/2x1 "data race on r[01].out"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[queue(CopyStep{kWait, kSums, kSummed + k});]] NEW "")
+# The wait is for an event as it was recorded before; for that of the first piece; on a stream that
+# an AllGather does not use.
+symm_explored_mutant(06_copy waits_first copy/2x1 "data race on r[01].(slot|in)"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[        queue(CopyStep{kRecord, earlier, event});
+        queue(CopyStep{kWait, later, event});]]
+  NEW [[        queue(CopyStep{kWait, later, event});
+        queue(CopyStep{kRecord, earlier, event});]])
+symm_explored_mutant(06_copy first_piece copy/2x1 "data race on r[01].out"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[{kWait, kSums, kSummed + k}]] NEW [[{kWait, kSums, kSummed}]])
+symm_explored_mutant(06_copy other_stream all_gather/copy/2x1 "data race on r[01].in"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[reduces ? kInputs : kSums]] NEW [[kInputs]])
+
 # A peer uses data that a rank that gave up has pushed for a later call.
 symm_explored_mutant(06_copy untold copy/ends/2x1 "used data of round 2"
   FILE labs/06_allreduce/algorithms/copy/copy.hpp

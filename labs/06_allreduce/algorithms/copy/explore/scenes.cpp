@@ -1,10 +1,12 @@
 // Calls by the copy engine, one after another, in every execution.
 
+#include <array>
 #include <utility>
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/copy/copy.hpp"
+#include "labs/06_allreduce/algorithms/copy/copy_order.hpp"
 #include "labs/06_allreduce/explore/windows.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
@@ -18,6 +20,27 @@ void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
     explore::await(is_set, nullptr);
 }
 
+constexpr int kEvents = kSummed + CopyMemory::kMostPieces;
+
+/// A stream's way through the steps that the host queues, round after round.
+struct StreamSteps {
+    CopyStream stream;
+    std::array<std::uint32_t, kEvents> recorded{};  ///< How often each event has been so far.
+
+    /// Calls `run(step, number)` for the stream's own steps of a round. `number`: how often the
+    /// step's event has been recorded, on any stream, when the host queues the step.
+    template <class Run>
+    void round(Collective collective, int rank, int ranks, int pieces, const Run& run) {
+        for_copy_steps(collective, rank, ranks, pieces, [&](const CopyStep& step) {
+            std::uint32_t& number = recorded.at(static_cast<std::size_t>(step.event));
+            number += step.what == CopyStep::What::kRecord ? 1 : 0;
+            if (step.stream == stream) {
+                run(step, number);
+            }
+        });
+    }
+};
+
 /// Calls by the copy engine, as Copy queues them. After the ranks, others stand for their
 /// streams that push inputs, and for those that send sums. Parts of 12 elements: with three pieces,
 /// a pack for each.
@@ -29,8 +52,8 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
     constexpr std::size_t kPart = 12;
     constexpr std::size_t kSlot = kPart / 4;  // packs
     const auto count = static_cast<std::uint32_t>(pieces.count);
-    const auto piece_of = [pieces](CUdeviceptr part, std::uint32_t k) {
-        return pieces.of_part({part, kPart * sizeof(float)}, static_cast<int>(k));
+    const auto piece_of = [pieces](CUdeviceptr part, int k) {
+        return pieces.of_part({part, kPart * sizeof(float)}, k);
     };
     const bool reduces = collective != Collective::kAllGather;
     const bool gathers = collective != Collective::kReduceScatter;
@@ -67,12 +90,12 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
             std::fill_n(memory.of(rank)->inputs[k], ranks, other.epoch);
             std::fill_n(memory.of(rank)->sums[k], ranks, other.epoch);
         }
-        // Events: how often they have been recorded.
-        auto* const begun = scene.zeroed<std::uint32_t>(1, "begun", rank);
-        auto* const pushed = scene.zeroed<std::uint32_t>(1, "pushed", rank);
-        auto* const summed = scene.zeroed<std::uint32_t>(1, "summed", rank);
-        auto* const sent = scene.zeroed<std::uint32_t>(1, "sent", rank);
-        const auto peer = [=](int step) { return (rank + step) % ranks; };
+        // How often each event has been recorded.
+        auto* const events = scene.zeroed<std::uint32_t>(kEvents, "event", rank);
+        scene.name(events + kBegun, 1, "begun", rank);
+        scene.name(events + kPushed, 1, "pushed", rank);
+        scene.name(events + kSent, 1, "sent", rank);
+        scene.name(events + kSummed, CopyMemory::kMostPieces, "summed", rank);
         const auto part_of = [](CUdeviceptr buffer, int part) {
             return buffer + static_cast<std::size_t>(part) * kPart * sizeof(float);
         };
@@ -80,85 +103,96 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
         const CUdeviceptr own_out = gathers ? part_of(mine.out, rank) : mine.out;
         scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
             const bool first = block.grid_rank() == 0;
-            std::uint32_t made = 0;
-            const auto record = [&](std::uint32_t* event, std::uint32_t number) {
-                explore::kernel_end();
-                if (first) {
-                    simt::store(event, number, simt::Order::kRelease);
-                }
+            StreamSteps steps{CopyStream::kCaller};
+            const auto reduce = [&](int k) {
+                const CUdeviceptr arrived = slot_of(inputs, rank, rank == 0 ? 1 : 0);
+                ReducePiece<float, kMost>{
+                    {piece_of(own_in, k).address, piece_of(own_out, k).address,
+                     piece_of(own_out, k).bytes / sizeof(float), piece_of(arrived, k).address,
+                     kSlot * sizeof(simt::Pack16), memory, k, Reduction(ReduceOp::kSum, ranks),
+                     timeout, rank, ranks}}(block);
             };
-            const auto wait_for = [&](const std::uint32_t* event, std::uint32_t number) {
-                if (first) {
-                    wait_for_event(event, number);
-                }
+            const auto unpack = [&](int k, int to, int from) {
+                const BufferPart piece = piece_of(part_of(mine.out, from), k);
+                Unpack{piece.address,
+                       piece_of(slot_of(sums, rank, from), k).address,
+                       piece.bytes,
+                       memory,
+                       k,
+                       to,
+                       from,
+                       timeout,
+                       rank}(block);
                 explore::kernel_end();
+            };
+            const auto run = [&](const CopyStep& step, std::uint32_t number) {
+                std::uint32_t* const event = events + step.event;
+                switch (step.what) {
+                    case CopyStep::What::kRecord:
+                        explore::kernel_end();
+                        return first ? simt::store(event, number, simt::Order::kRelease) : void();
+                    case CopyStep::What::kWait:
+                        if (first) {
+                            wait_for_event(event, number);
+                        }
+                        return block.grid_size() > 1 ? explore::kernel_end() : void();
+                    case CopyStep::What::kReduce:
+                        return reduce(step.piece);
+                    case CopyStep::What::kKeep:
+                        if (first) {
+                            std::copy_n(elements<float>(mine.in), kPart, elements<float>(own_out));
+                        }
+                        return;
+                    case CopyStep::What::kUnpack:
+                        return unpack(step.piece, step.to, step.from);
+                    case CopyStep::What::kEnd:
+                        if (block.group_index() == 0) {  // its grid has one block
+                            EndOfRound{
+                                {barrier, rank, ranks}, memory, {trust, rank, ranks}, timeout}(
+                                block);
+                        }
+                        return;
+                    default:
+                        return fail("a copy in the caller's stream");
+                }
             };
             make_calls<float>(block, all, rank, mine.in, mine.out, timeout, [&](std::size_t) {
-                record(begun, made + 1);
-                for (std::uint32_t k = 0; k < count && reduces; ++k) {
-                    wait_for(pushed, (count * made + k + 1) * peers);
-                    const CUdeviceptr arrived = slot_of(inputs, rank, rank == 0 ? 1 : 0);
-                    ReducePiece<float, kMost>{
-                        {piece_of(own_in, k).address, piece_of(own_out, k).address,
-                         piece_of(own_out, k).bytes / sizeof(float), piece_of(arrived, k).address,
-                         kSlot * sizeof(simt::Pack16), memory, static_cast<int>(k),
-                         Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks}}(block);
-                    record(summed, count * made + k + 1);
-                }
-                if (!reduces && first) {
-                    std::copy_n(elements<float>(mine.in), kPart, elements<float>(own_out));
-                }
-                for (std::uint32_t i = 0; i < count * peers && gathers; ++i) {
-                    const std::uint32_t k = i / peers;
-                    const int step = static_cast<int>(i % peers) + 1;
-                    const int from = peer(ranks - step);
-                    wait_for(sent, count * made * peers + i + 1);
-                    const BufferPart to = piece_of(part_of(mine.out, from), k);
-                    Unpack{to.address,
-                           piece_of(slot_of(sums, rank, from), k).address,
-                           to.bytes,
-                           memory,
-                           static_cast<int>(k),
-                           peer(step),
-                           from,
-                           timeout,
-                           rank}(block);
-                    explore::kernel_end();
-                }
-                if (block.group_index() == 0) {  // its grid has one block
-                    EndOfRound{
-                        {barrier, rank, ranks}, memory, {trust, rank, ranks}, timeout}(block);
-                }
-                ++made;
+                steps.round(collective, rank, ranks, pieces.count, run);
             });
         });
-        const auto copy = [=](const PeerSlots& slots, int to, CUdeviceptr part, std::uint32_t k) {
+        const auto copy = [=](const PeerSlots& slots, int to, CUdeviceptr part, int k) {
             const BufferPart from = piece_of(part, k);
             std::copy_n(elements<float>(from.address), from.bytes / sizeof(float),
                         elements<float>(piece_of(slot_of(slots, to, rank), k).address));
         };
-        // `parts`: a part for each peer, or one for all.
-        const auto copies_of = [&](int stream, const PeerSlots& slots, CUdeviceptr buffer,
-                                   bool parts, const std::uint32_t* after, bool each,
-                                   std::uint32_t* done) {
-            scene.launch(stream, {}, [=](const ThreadBlock&) {
-                for (std::uint32_t i = 0; i < calls * count; ++i) {
-                    wait_for_event(after, each ? i + 1 : i / count + 1);
-                    for (int step = 1; step < ranks; ++step) {
-                        const int to = peer(step);
-                        copy(slots, to, parts ? part_of(buffer, to) : buffer, i % count);
-                        simt::store(done, i * peers + static_cast<std::uint32_t>(step),
-                                    simt::Order::kRelease);
+        const auto launch_copies = [&](int at, CopyStream stream) {
+            scene.launch(at, {}, [=](const ThreadBlock&) {
+                const auto run = [&](const CopyStep& step, std::uint32_t number) {
+                    std::uint32_t* const event = events + step.event;
+                    switch (step.what) {
+                        case CopyStep::What::kRecord:
+                            return simt::store(event, number, simt::Order::kRelease);
+                        case CopyStep::What::kWait:
+                            return wait_for_event(event, number);
+                        case CopyStep::What::kPush:
+                            return copy(inputs, step.to, part_of(mine.in, step.to), step.piece);
+                        case CopyStep::What::kSend:
+                            return copy(sums, step.to, reduces ? own_out : mine.in, step.piece);
+                        default:
+                            return fail("a kernel in a stream of copies");
                     }
+                };
+                StreamSteps steps{stream};
+                for (unsigned c = 0; c < calls; ++c) {
+                    steps.round(collective, rank, ranks, pieces.count, run);
                 }
             });
         };
         if (reduces) {
-            copies_of(ranks + rank, inputs, mine.in, true, begun, false, pushed);
+            launch_copies(ranks + rank, CopyStream::kInputs);
         }
         if (gathers) {
-            copies_of((reduces ? 2 : 1) * ranks + rank, sums, reduces ? own_out : mine.in, false,
-                      reduces ? summed : begun, reduces, sent);
+            launch_copies((reduces ? 2 : 1) * ranks + rank, CopyStream::kSums);
         }
     }
 }
