@@ -34,6 +34,7 @@ labs/06_allreduce/few_stores labs/bugs_that_shipped
 symm/nodes symm/include/symm symm/collectives symm/c symm/nccl
 labs/05_device_prims/explore labs/06_allreduce/explore
 tools tools/explore tools/trace tools/show tools/compare tools/compare/bench
+tools/explore/foreign
 """.split()
 PROGRAMS = {"main.cpp", "bench.cpp"}
 PROGRAM = " (program)"

@@ -82,12 +82,13 @@ def trace(args):
 
 def explore(args):
     """Needs clang, whose -fsanitize=thread inserts a call before each access."""
-    only, lab = args.what or "", ".."
+    only, label = args.what or "", r"\w+"
     if re.fullmatch("0[456]", only):
-        only, lab = "", only
+        only, label = "", f"lab{only}"
     sources = "".join(path.read_text() for path in (
-        *sorted(Path("labs").glob("*/CMakeLists.txt")), Path("symm/CMakeLists.txt")))
-    names = re.findall(rf"^symm_exploration\((\S+) lab{lab} ", sources, re.M)
+        *sorted(Path("labs").glob("*/CMakeLists.txt")), Path("symm/CMakeLists.txt"),
+        Path("tools/explore/foreign/CMakeLists.txt")))
+    names = re.findall(rf"^symm_exploration\((\S+) {label} ", sources, re.M)
     if re.fullmatch(r"\d+\.\d+/\d+", only):  # an exercise's answer
         names = ["values"]
     builds.build("tsan", *(f"explore_{name}" for name in names))
