@@ -122,6 +122,9 @@ Exploration::End Exploration::execute() {
             accesses_.require_written();
             return End::kComplete;
         }
+        if (moves.empty() && search_.has_learnt()) {
+            return End::kAsleep;  // a loop may also have polled what was no choice before
+        }
         if (moves.empty()) {
             waits_.fail_deadlocked(schedule_.threads());
         }

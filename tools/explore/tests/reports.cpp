@@ -142,6 +142,13 @@ const Case kCases[] = {
           while ((x->load(acquire) & y->load(acquire)) != 1) {
           }
       }}},
+    {"a loop over two words, of which a late thread stores one",
+     "^[0-9] executions",
+     {[] {
+          while ((x->load(acquire) & y->load(acquire)) != 1) {
+          }
+      },
+      [] { x->store(1, release); }, [] { poll(x, 1, acquire), y->store(1, release); }}},
     {"loops for two rounds, which a late thread passes with one value",
      "2 executions",
      {[] { x->store(1, release), x->store(2, release); },
