@@ -35,7 +35,7 @@ __device__ inline int ld_volatile(const int* p) {
     return *static_cast<const volatile int*>(p);
 }
 
-/// The explorer also knows loops that poll, but it needs less time for a wait that it is told of.
+/// The explorer also recognizes loops that poll, but needs many more executions for them.
 template <class Poll>
 __device__ void wait_until(const Poll& poll) {
 #ifdef SYMM_EXPLORE

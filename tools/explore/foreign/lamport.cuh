@@ -54,7 +54,7 @@ __device__ inline void store(float* p, float word) {
     *static_cast<volatile float*>(p) = word;
 }
 
-/// The explorer also knows loops that poll, but it needs less time for a wait that it is told of.
+/// The explorer also recognizes loops that poll, but needs many more executions for them.
 template <class Poll>
 __device__ void wait_until(const Poll& poll) {
 #ifdef SYMM_EXPLORE
