@@ -64,7 +64,8 @@ symm_explored_mutant(06_chunks turn_passed_twice chunks/3x1x2 "leaves turn"
 symm_explored_mutant(06_chunks turn_kept chunks/3x1 "leaves turn"
   FILE labs/06_allreduce/algorithms/turns/turns.hpp
   OLD [[simt::store(&own.begin[now_], std::uint32_t{0}, simt::Order::kRelaxed);]] NEW "")
-symm_explored_mutant(06_chunks blocks_not_reset chunks/3x1 "leaves turn"
+symm_explored_mutant(06_chunks blocks_not_reset chunks/3x1
+  "no thread can go on: r0.b0.t0 polls r0.begin"
   FILE labs/06_allreduce/algorithms/turns/turns.hpp
   OLD [[simt::store(&own.ended[now_], std::uint32_t{0}, simt::Order::kRelaxed);]] NEW "")
 # A block ends a turn before its first thread has seen it begin, so the word is reset too early.
