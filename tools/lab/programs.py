@@ -103,9 +103,9 @@ def explore(args):
             listed = output_of(program, "--list").splitlines()
             if any(line.startswith(only) for line in listed):
                 found = True
-                status = subprocess.run([program, *wanted, *record, *args.arguments],
-                                        check=False).returncode
-                if status != 0:
+                status = max(status, subprocess.run([program, *wanted, *record, *args.arguments],
+                                                    check=False).returncode)
+                if status != 0 and "--go-on" not in args.arguments:
                     break
         if not found:
             raise Failure(f"there is no protocol '{only}': ./lab explore -- --list lists them", 2)
