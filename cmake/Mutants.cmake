@@ -123,6 +123,7 @@ function(symm_exploration name label)
   set_property(GLOBAL PROPERTY symm_exploration_${name} ${label} ${arg_SOURCES})
   symm_explored(explore_${name} ${arg_SOURCES})
   if(TARGET explore_${name})
+    set_property(GLOBAL APPEND PROPERTY symm_explorations $<TARGET_FILE:explore_${name}>)
     add_test(NAME explore.${name} COMMAND explore_${name})
     set_tests_properties(explore.${name} PROPERTIES LABELS ${label} TIMEOUT 600
                          FAIL_REGULAR_EXPRESSION "stopped after")
