@@ -1,15 +1,11 @@
 #pragma once
 /// \file
-/// The kernel of a ring collective. Only .cu files may include this.
+/// The kernel of a ring collective.
 ///
 /// A kernel is compiled per protocol and element type. The collective, the operation and the number
 /// of ranks are parameters, so 21 kernels serve all calls.
 
-#include <algorithm>
-#include <limits>
-
-#include "common/cuda/launch.hpp"
-#include "common/cuda/occupancy.hpp"
+#include "common/simt/thread_block.hpp"
 #include "labs/05_device_prims/ring/ring.hpp"
 #include "labs/05_device_prims/ring/ring_request.hpp"
 
@@ -72,28 +68,5 @@ struct RingKernel {
         protocol.finish();
     }
 };
-
-/// A protocol's kernels, for all element types.
-template <template <class, class> class ProtocolOf>
-constexpr RingKernels kernels_of() {
-    return {[](CUstream stream, const RingLaunch& ring) {
-                with_kernel_type(ring.request.type, [&](auto zero) {
-                    using Kernel = RingKernel<ProtocolOf<decltype(zero), simt::ThreadBlock>>;
-                    launch(stream, ring.channels, ring.threads, Kernel::of(ring),
-                           sizeof(typename Kernel::Shared));
-                });
-            },
-            [](unsigned threads) {
-                unsigned fewest = std::numeric_limits<unsigned>::max();
-                for (const DataType type : kDataTypes) {
-                    with_kernel_type(type, [&](auto zero) {
-                        using Kernel = RingKernel<ProtocolOf<decltype(zero), simt::ThreadBlock>>;
-                        fewest = std::min(fewest, resident_blocks<Kernel>(
-                                                      threads, sizeof(typename Kernel::Shared)));
-                    });
-                }
-                return fewest;
-            }};
-}
 
 }  // namespace symm

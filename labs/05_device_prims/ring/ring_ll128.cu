@@ -1,5 +1,5 @@
 #include "labs/05_device_prims/ring/ll128.hpp"
-#include "labs/05_device_prims/ring/ring_kernel.hpp"
+#include "labs/05_device_prims/ring/ring_kernels.hpp"
 
 namespace symm {
 

@@ -1,4 +1,4 @@
-#include "labs/05_device_prims/ring/ring_kernel.hpp"
+#include "labs/05_device_prims/ring/ring_kernels.hpp"
 #include "labs/05_device_prims/ring/simple.hpp"
 
 namespace symm {
