@@ -154,7 +154,8 @@ void tell_race(long earlier, long later, Told& told) {
 }
 
 /// What led a thread to a step: for a store, the loads since its last store before, as their values
-/// may be in it; else its last atomic load, or the last sync.
+/// may be in it; else its last atomic load, or the last sync. Loads of initial values if there are
+/// no others.
 std::vector<long> reasons(long number, const Told& told) {
     // Also of what the thread has stored itself: perhaps it should not have.
     const auto is_news = [](const ReportedStep& step) {
@@ -168,7 +169,11 @@ std::vector<long> reasons(long number, const Told& told) {
             reasons.push_back(i);
         }
     }
-    if (std::ranges::none_of(reasons, [&](long i) { return is_news(told.step(i)); })) {
+    const auto others = std::stable_partition(reasons.begin(), reasons.end(),
+                                              [&](long i) { return is_news(told.step(i)); });
+    if (others != reasons.begin()) {
+        reasons.erase(others, reasons.end());
+    } else {
         const long news = told.last_before(
             number, [&](const ReportedStep& step) { return step.what == "load" && is_news(step); });
         reasons.push_back(news >= 0 ? news : told.last_before(number, is_sync));
@@ -197,6 +202,28 @@ void tell_from_the_end(const std::vector<long>& involved, std::size_t most, Told
         followed, [&](long number) { return number >= 0 && !told.numbers.contains(number); }));
 }
 
+// Between two steps of a thread that are told, the last fence: it did not help.
+void tell_fences(Told& told) {
+    std::set<long> fences;
+    for (const long number : told.numbers) {
+        long fence = -1;
+        long before = number - 1;
+        for (; before >= 0; --before) {
+            if (!same_thread(told.step(before), told.step(number))) {
+                continue;
+            }
+            if (told.numbers.contains(before)) {
+                break;
+            }
+            fence = fence < 0 && told.step(before).what == "fence" ? before : fence;
+        }
+        if (before >= 0 && fence >= 0) {
+            fences.insert(fence);
+        }
+    }
+    told.numbers.merge(fences);
+}
+
 /// Whether two steps are told in one line: the thread polls again.
 bool goes_on(const ReportedStep& step, const ReportedStep& next) {
     return same_thread(step, next) && step.places == next.places && deed(step) == deed(next);
@@ -215,6 +242,7 @@ Told told_of(const Report& report, std::size_t most) {
             told.numbers.insert(static_cast<long>(i));
         }
     }
+    tell_fences(told);
     return told;
 }
 
@@ -249,7 +277,7 @@ std::vector<std::string> counterexample(const Report& report, std::size_t most) 
         lines.push_back(fmt::format("      {} is thread {} of block {} of rank {}", name_of(first),
                                     first.thread, first.block, first.rank));
     }
-    if (told.left_out != 0) {
+    if (told.left_out != 0 && !lines.empty()) {
         lines.back() += fmt::format("; {} steps that matter less are left out", told.left_out);
     }
     for (auto at = told.numbers.begin(); at != told.numbers.end();) {

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <ctime>
 #include <map>
+#include <optional>
+#include <random>
 #include <stdexcept>
 
 namespace symm::explore {
@@ -173,16 +175,45 @@ double seconds_used() {
     return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-// Whether one of a second's random executions fails.
-bool Exploration::fails_at_random() {
-    const double end = seconds_used() + 1;
+// Whether one of the random executions fails that are made until there are enough.
+bool Exploration::fails_at_random(const std::function<bool()>& enough) {
     search_.at_random(true);
     bool failed = false;
-    while (!failed && !search_.has_learnt() && seconds_used() < end) {
+    while (!failed && !search_.has_learnt() && !enough()) {
         failed = execute() == End::kFailed;
     }
     search_.at_random(false);
     return failed;
+}
+
+// Puts a shorter execution with the same failure into the report, if random ones have it: other
+// numbers in the text are no other failure.
+void Exploration::shorten(Report& report) {
+    const auto kind_of = [](std::string why) {
+        std::erase_if(why, [](char c) { return c >= '0' && c <= '9'; });
+        return why;
+    };
+    search_.at_random(true);
+    const std::string kind = kind_of(report.why);
+    std::size_t length = report.steps.size();
+    std::optional<std::mt19937_64> shortest;  // as it was before that execution
+    for (unsigned i = 0; i < options_.shorten; ++i) {
+        const std::mt19937_64 before = search_.random();
+        if (execute() == End::kFailed) {
+            Report other;
+            other.failed = true;
+            log_.report(other, false);
+            if (kind_of(other.why) == kind && other.steps.size() < length) {
+                length = other.steps.size();
+                shortest = before;
+            }
+        }
+    }
+    if (shortest) {
+        search_.random() = *shortest;
+        execute();
+        log_.report(report);
+    }
 }
 
 Report Exploration::explore() {
@@ -196,9 +227,19 @@ Report Exploration::explore() {
     bool was_random = options_.collect || options_.record;
     while (true) {
         End end = End::kAsleep;
-        if (!was_random && seconds() > options_.random_after) {
-            end = fails_at_random() ? End::kFailed : End::kAsleep;
+        const bool samples = options_.sample != 0 && visited >= options_.sample;
+        if (samples || (!was_random && seconds() > options_.random_after)) {
+            const auto enough = [&, ends = seconds_used() + 1, left = options_.sample]() mutable {
+                return samples ? left-- == 0 : seconds_used() >= ends;
+            };
+            end = fails_at_random(enough) ? End::kFailed : End::kAsleep;
             was_random = !search_.has_learnt();
+            if (samples && was_random && end != End::kFailed) {
+                report.executions += options_.sample;
+                report.why = fmt::format("sampled, of perhaps {:.1g} (--all: every one)",
+                                         static_cast<double>(visited) / search_.visited_part());
+                break;
+            }
         }
         if (end != End::kFailed && !search_.has_learnt()) {
             end = execute();
@@ -208,6 +249,7 @@ Report Exploration::explore() {
             ++report.executions;
             report.failed = true;
             log_.report(report);
+            shorten(report);
             break;
         }
         if (search_.has_learnt()) {

@@ -86,7 +86,8 @@ private:
     enum class End { kComplete, kAsleep, kFailed };
 
     End execute();
-    bool fails_at_random();
+    bool fails_at_random(const std::function<bool()>& enough);
+    void shorten(Report& report);
     void begin_execution();
     bool run(Thread& thread, const std::function<bool()>& code);
     std::vector<std::uint64_t> graph();

@@ -142,6 +142,11 @@ struct Options {
     double seconds = 60;  ///< Of processor time, as all of an exploration's seconds.
     /// A search that has not ended by then makes random executions for a second, and goes on.
     double random_after = 2;
+    /// One that has not ended after so many executions makes as many random ones, and stops. 0: it
+    /// goes on.
+    std::uint64_t sample = 0;
+    /// After a failure, so many random executions look for a shorter one with the same failure.
+    unsigned shorten = 0;
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
     KernelEnd kernel_end = KernelEnd::kFence;

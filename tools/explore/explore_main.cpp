@@ -39,10 +39,11 @@ void tell(std::string_view line) {
 
 struct ProgramOptions {
     std::vector<std::string> names = {""};
-    std::size_t lines = 24;
+    std::size_t lines = 8;
     std::string json;
     std::string record;
     bool compare = false;
+    bool all = false;
     bool list = false;
     bool go_on = false;
     Options search;
@@ -97,6 +98,8 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
     const double limit = program.search.seconds;
     tell(fmt::format("{}: searching, at most {} s", protocol.name, limit));
     Options search = program.search;
+    search.sample = program.all ? 0 : protocol.sample;
+    search.shorten = search.record ? 0 : 100;  // a recording is compared with a right one
     search.progress = [&](const Progress& now) {
         tell(fmt::format(
             "{}: {} executions in {:.0f} s, of perhaps {:.0f} in {:.0f} s; at most {} s",
@@ -158,6 +161,8 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
     app.add_flag("--compare", program.compare,
                  "Search without reduction, with sleep sets and with source sets, and compare the "
                  "executions visited");
+    app.add_flag("--all", program.all,
+                 "Visit all executions also where there are so many that others are random ones");
     app.add_flag("--go-on", program.go_on, "Go on with the next search after a failure");
     app.add_flag("--list", program.list, "List the protocols' names");
     try {

@@ -14,6 +14,8 @@ struct Protocol {
     std::string name;  ///< `barrier`, `barrier/3x1`: the protocol, and the size.
     std::function<void(Scene&)> setup;
     bool may_give_up = true;  ///< Explored a second time, where each wait may give up.
+    /// Options::sample of a search without --all.
+    std::uint64_t sample = 0;
 };
 
 int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols);

@@ -107,8 +107,8 @@ public:
     bool is_of_another_rank(std::uintptr_t address, const Thread& thread) const;
     /// Accesses of other ranks' memory, of 16 bytes at most.
     std::uint64_t over_links() const;
-    /// Fills in the steps; if the execution has failed, also why.
-    void report(Report& report);
+    /// Fills in the steps; if the execution has failed, also why. Places take a moment to find.
+    void report(Report& report, bool with_places = true);
 
 private:
     void check_endless(const Thread& thread);

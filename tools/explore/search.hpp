@@ -62,6 +62,8 @@ public:
     std::size_t choose(std::size_t count, std::uint64_t trace);
     /// Whether the next executions are random ones, which the search does not remember.
     void at_random(bool random) { at_random_ = random; }
+    /// What decides about these.
+    std::mt19937_64& random() { return random_; }
     /// One of the moves, or null where all are asleep: something equivalent was visited. `polled`
     /// has the locations that each thread's poll reads.
     const ThreadMove* next(const std::vector<ThreadMove>& moves,

@@ -77,7 +77,7 @@ std::vector<void*> calls_of(const LoggedStep& step) {
 
 }  // namespace
 
-void Log::report(Report& report) {
+void Log::report(Report& report, bool with_places) {
     static constexpr std::array kOrders{"relaxed", "consume", "acquire",
                                         "release", "acq_rel", "seq_cst"};
     if (!report.failed) {
@@ -160,7 +160,9 @@ void Log::report(Report& report) {
                 is_made ? value_of(*at, bytes + (*at - access.address), size) : std::string());
         }
     }
-    look_up(places);
+    if (with_places) {
+        look_up(places);
+    }
     for (std::size_t i = 0; i < report.steps.size(); ++i) {
         for (void* const address : calls_of(log_[i])) {
             std::ranges::copy(places[address], std::back_inserter(report.steps[i].places));

@@ -7,22 +7,29 @@
 #include <string>
 #include <vector>
 
+#include "labs/04_shm_transport/connection/fifo_memory.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
 #include "tools/explore/explore_main.hpp"
 
 namespace symm {
+
+/// Where a search has too many executions, it visits so many, and as many at random.
+inline constexpr unsigned kSample = 10;
 
 /// What the sizes of an algorithm's calls depend on.
 struct Unit {
     std::size_t elements;    ///< That a thread moves at once: in a slot, a packet, or a pack.
     bool is_cut = false;     ///< The buffers are cut into parts, one for each rank.
     bool has_turns = false;  ///< Blocks take turns, so that there are many executions.
+    bool has_steps = false;  ///< As a ring has: there are still more.
+    bool gives_up = true;    ///< Its waits may give up in all scenes of that kind.
 };
 
 /// | scene       | its calls                                                               |
 /// |-------------|-------------------------------------------------------------------------|
 /// | `sizes`     | one of each special size, with an ordinary one before and after it      |
 /// | `wrap`      | the number of calls wraps, then one is larger than those before         |
+/// | `nine`      | of steps: one more than a connection has slots                           |
 /// | `in_place`  | the input is the output                                                 |
 /// | `in`, `out` | only rank 1's input, or output, is not aligned                          |
 /// | `gives_up`  | two ordinary ones and a small one between: each wait may give up        |
@@ -38,16 +45,14 @@ public:
     void add(const std::string& name, const Unit& unit, Collective collective, const Fill& fill) {
         for (const Shape& shape : shapes()) {
             const Ranks& who = shape.who;
-            if (unit.has_turns &&
-                (who.ranks * static_cast<int>(who.blocks) > 5 || who.threads > 2)) {
-                continue;  // these take minutes
-            }
+            const bool is_large = who.ranks * static_cast<int>(who.blocks) > 5 || who.threads > 2;
+            const unsigned sample = unit.has_steps || (unit.has_turns && is_large) ? kSample : 0;
             const auto add = [&](const std::string& kind, Calls calls, bool may_give_up = false) {
                 calls.who = who;
                 calls.collective = collective;
                 calls.other.slots = slots(unit, calls);
                 scenes.push_back({"by_rule/" + name + '/' + shape.name + '/' + kind,
-                                  [=](Scene& scene) { fill(scene, calls); }, may_give_up});
+                                  [=](Scene& scene) { fill(scene, calls); }, may_give_up, sample});
             };
             const std::vector<std::size_t> sizes = special(unit, collective, who);
             const std::size_t usual = sizes.front();
@@ -70,12 +75,16 @@ public:
                 add("sizes", {{}, between(sizes)});
             }
             add("wrap", {{}, between({usual, largest}), {.epoch = unit.has_turns ? ~0U : ~2U}});
+            if (unit.has_steps) {
+                add("nine", {{}, std::vector(kSteps + 1, usual)});
+            }
             if (!row_of(collective).has_parts()) {
                 add("in_place", {{}, between({largest}), {.in_place = true}});
             }
             add("in", {{}, between({odd}), {.unaligned_in = true}});
             add("out", {{}, between({odd}), {.unaligned_out = true}});
-            if (who.threads * who.blocks == 1 && who.ranks <= (unit.has_turns ? 2 : 3)) {
+            if (unit.gives_up && who.threads * who.blocks == 1 &&
+                who.ranks <= (unit.has_turns ? 2 : 3)) {
                 add("gives_up", {{}, {usual, odd, usual}}, true);
             }
         }

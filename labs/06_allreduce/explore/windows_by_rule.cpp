@@ -1,6 +1,7 @@
-// The algorithms on windows, and each collective, in the scenes of by_rule.hpp.
+// The algorithms for large calls, and each collective, in the scenes of by_rule.hpp.
 
 #include "labs/06_allreduce/algorithms/chunks/explore/in_chunks.hpp"
+#include "labs/06_allreduce/algorithms/copy/explore/copies.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/explore/two_shots.hpp"
 #include "labs/06_allreduce/explore/by_rule.hpp"
 
@@ -20,6 +21,12 @@ void add_windows(ByRule& rules, const std::string& name) {
         if (kCollective != Collective::kReduceScatter) {
             add_chunks("/no_windows", true);
         }
+        // A pack for each piece. With 2 ranks and 1 thread a larger call is made in rounds.
+        rules.add(name + "/copy", {12, !has_parts, true, true, false}, kCollective,
+                  [](Scene& scene, const Calls& calls) {
+                      copies(scene, calls, Pieces::of(calls.who.ranks),
+                             3 * calls.who.threads * calls.who.blocks + 1);
+                  });
     }
 }
 

@@ -106,6 +106,33 @@ const Case kCases[] = {
          while (std::atomic_ref(global).load(relaxed) != 7) {
          }
      }}},
+    {"a fence that does not help",
+     "stores 1 into data, plain.*\\n.*r0.b0.t0 makes a fence, release\\n.*stores 1 into word",
+     {[] {
+          *data = 1;
+          std::atomic_thread_fence(release);
+          x->store(1, relaxed);
+      },
+      [] {
+          wait(x, 1);
+          await([] { return x->load(relaxed) == 1; }, nullptr);
+          expect(*data, 0);
+      }}},
+    {"a longer execution fails first, a shorter one is told",
+     "   2 r1.b0.t0 loads 1 from word.*\\n.*=> reads 1",
+     {[] { x->store(1, relaxed); },
+      [] {
+          if (x->load(relaxed) == 0) {
+              y->load(relaxed);
+          }
+          expect(x->load(relaxed), 7);
+      }},
+     {.shorten = 100}},
+    {"some executions at random",
+     "=> sampled, of perhaps",
+     {[] { x->store(1, relaxed); }, [] { x->store(2, relaxed); }, [] { x->store(3, relaxed); },
+      [] { y->store(x->load(relaxed), relaxed); }},
+     {.sample = 3}},
     {"stores of equal values",
      "data race on data.*also if their values are equal",
      {[] { *data = 1; }, [] { *data = 1; }}},
