@@ -1,4 +1,4 @@
-// AllToAll in every execution: by counts, equal parts, both ways.
+// AllToAll in every execution: by counts, equal parts, both ways, elements of 1, 4 and 8 bytes.
 
 #include "../all_to_all_kernel.hpp"
 
@@ -10,7 +10,11 @@
 namespace symm::collectives {
 namespace {
 
-constexpr std::size_t kPart = 2;  ///< Elements of eight bytes: one packet each.
+/// Elements of a part, at most: two packets, the second not full if an element is shorter.
+template <class T>
+constexpr std::size_t kPart = sizeof(T) == 1   ? 11
+                              : sizeof(T) == 4 ? 3
+                                               : 2;
 
 /// How many elements rank `from` has for rank `to` in a call.
 using Counts = std::function<std::uint32_t(int from, int to, unsigned call)>;
@@ -27,14 +31,16 @@ struct Calls {
     bool overlap = false;  ///< Each call is a dependent launch, with its own buffers.
 };
 
+template <class T>
 struct Buffers {
-    std::uint64_t *in, *out;
+    T *in, *out;
     std::uint32_t *counts, *received;
 };
 
-std::uint64_t value(int from, int to, unsigned call, std::size_t i) {
-    return 1 + static_cast<unsigned>(from) + 10U * static_cast<unsigned>(to) + 100U * call +
-           1000U * i;
+template <class T>
+T value(int from, int to, unsigned call, std::size_t i) {
+    return static_cast<T>(1 + static_cast<unsigned>(from) + 10U * static_cast<unsigned>(to) +
+                          100U * call + 1000U * i);
 }
 
 void put_old_packets(const Memory& memory, const Calls& calls) {
@@ -42,47 +48,47 @@ void put_old_packets(const Memory& memory, const Calls& calls) {
         for (std::size_t i = 0; i < memory.slots_of_rank(); ++i) {
             const bool is_in_second_bank = i >= memory.slots_of_rank() / 2;
             const std::uint32_t flag = calls.calls - (calls.calls % 2 == is_in_second_bank ? 0 : 1);
-            if (const std::size_t slot = i % memory.per_sender; slot == 1 || slot == kPart) {
+            if (const std::size_t slot = i % memory.per_sender; slot == 1 || slot == 2) {
                 reinterpret_cast<symm::Packet&>(memory.slots.of(rank)[i]) = {1, flag, 1, flag};
             }
         }
     }
 }
 
+template <class T>
 void fill_scene(Scene& scene, const Calls& calls) {
     const Memory memory(scene, calls.ranks);
     if (calls.old_packets) {
         put_old_packets(memory, calls);
     }
-    const std::size_t elements = static_cast<std::size_t>(calls.ranks) * kPart;
+    const std::size_t elements = static_cast<std::size_t>(calls.ranks) * kPart<T>;
     const auto count = [=](int from, int to, unsigned c) {
-        return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart);
+        return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart<T>);
     };
     for (int rank = 0; rank < calls.ranks; ++rank) {
-        std::vector<Buffers> buffers;
+        std::vector<Buffers<T>> buffers;
         for (unsigned i = 0; i < (calls.overlap ? calls.calls : 1); ++i) {
-            buffers.push_back({scene.allocate<std::uint64_t>(elements, "in", rank),
-                               scene.allocate<std::uint64_t>(elements, "out", rank),
+            buffers.push_back({scene.allocate<T>(elements, "in", rank),
+                               scene.allocate<T>(elements, "out", rank),
                                scene.allocate<std::uint32_t>(kMost, "counts", rank),
                                scene.allocate<std::uint32_t>(kMost, "received", rank)});
         }
         const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
         const auto [in, out, counts, received] = buffers.front();
-        AllToAllWindowsParams call{
-            {memory.call(scene, rank, in, out, kPart, calls.last), sizeof(std::uint64_t),
-             calls.counts ? counts : nullptr, received},
-            memory.meeting(rank, out, out),
-            memory.barrier(rank),
-            memory.turns,
-            true};
-        call.stride = kPart * sizeof(std::uint64_t);
+        AllToAllWindowsParams call{{memory.call(scene, rank, in, out, kPart<T>, calls.last),
+                                    sizeof(T), calls.counts ? counts : nullptr, received},
+                                   memory.meeting(rank, out, out),
+                                   memory.barrier(rank),
+                                   memory.turns,
+                                   true};
+        call.stride = kPart<T> * sizeof(T);
         const auto fill = [=](unsigned c) {
             const auto [in, out, counts, received] = of_call(c);
             for (std::size_t i = 0; i < elements; ++i) {
-                const auto p = static_cast<int>(i / kPart);
+                const auto p = static_cast<int>(i / kPart<T>);
                 counts[p] = count(rank, p, c);
                 received[p] = 99;
-                in[i] = value(rank, p, c, i % kPart);
+                in[i] = value<T>(rank, p, c, i % kPart<T>);
                 out[i] = 0;
             }
         };
@@ -102,17 +108,17 @@ void fill_scene(Scene& scene, const Calls& calls) {
             }
             const auto [in, out, counts, received] = of_call(c);
             for (std::size_t i = 0; i < elements; ++i) {
-                const auto p = static_cast<int>(i / kPart);
+                const auto p = static_cast<int>(i / kPart<T>);
                 const std::uint32_t sent = count(p, rank, c);
                 if (calls.counts && !gave_up && received[p] != sent) {
                     symm::explore::fail("a received count is wrong");
                 }
-                const std::uint64_t expected = i % kPart < sent ? value(p, rank, c, i % kPart) : 0;
+                const T expected = i % kPart<T> < sent ? value<T>(p, rank, c, i % kPart<T>) : T{0};
                 if (out[i] != expected && !(gave_up && out[i] == 0)) {
-                    symm::explore::fail(gave_up
-                                            ? "a rank that gave up has stored a wrong element"
-                                            : "an element is wrong: " + std::to_string(i % kPart) +
-                                                  " of rank " + std::to_string(p) + "'s part");
+                    symm::explore::fail(
+                        gave_up ? "a rank that gave up has stored a wrong element"
+                                : "an element is wrong: " + std::to_string(i % kPart<T>) +
+                                      " of rank " + std::to_string(p) + "'s part");
                 }
             }
         };
@@ -121,14 +127,31 @@ void fill_scene(Scene& scene, const Calls& calls) {
     }
 }
 
+template <class T = std::uint64_t>
 Protocol scene(const std::string& name, Calls calls) {
     calls.shape.shared_bytes = AllToAllWindows<kMost>::kSharedBytes;
-    return {"all_to_all/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, true};
+    return {"all_to_all/" + name, [=](Scene& scene) { fill_scene<T>(scene, calls); }, true};
+}
+
+/// A type's scenes: both ways, in both of their forms.
+template <class T>
+void add_type(std::vector<Protocol>& scenes, const std::string& type, const Counts& counts) {
+    const symm::explore::Shape two{.threads = 2};
+    scenes.push_back(scene<T>("equal/" + type + "/2x1", {2, 2, {}, {}}));
+    scenes.push_back(scene<T>("equal/" + type + "/2x2", {2, 2, two, {}}));
+    scenes.push_back(scene<T>("counts/" + type + "/2x1", {2, 3, {}, counts}));
+    scenes.push_back(scene<T>("counts/" + type + "/2x2", {2, 3, two, counts}));
+    scenes.push_back(scene<T>("windows/" + type + "/2x1", {2, 2, {}, counts, true}));
+    scenes.push_back(scene<T>("windows/" + type + "/2x2", {2, 2, two, counts, true}));
 }
 
 /// 0, 1, 2, or more than fit.
 std::uint32_t mixed(int from, int to, unsigned call) {
     return (static_cast<unsigned>(from) + 2 * static_cast<unsigned>(to) + call) % 4;
+}
+/// Of up to twelve elements.
+std::uint32_t uneven(int from, int to, unsigned call) {
+    return (5 + static_cast<unsigned>(from) + 3 * static_cast<unsigned>(to) + 4 * call) % 13;
 }
 /// In one direction nothing.
 std::uint32_t one_way(int from, int to, unsigned call) {
@@ -147,31 +170,32 @@ std::uint32_t last_are_full(int, int, unsigned call) {
 
 int main(int argc, char** argv) {
     using namespace symm::collectives;
-    return symm::explore::explore_main(
-        argc, argv,
-        {
-            scene("equal/2x1", {2, 3, {}, {}}),
-            scene("equal/2x2", {2, 3, {.threads = 2}, {}}),
-            scene("equal/2x1x2", {2, 3, {.blocks = 2}, {}}),
-            scene("equal/3x1", {3, 3, {}, {}}),
-            scene("counts/2x1", {2, 3, {}, mixed}),
-            scene("counts/2x2", {2, 3, {.threads = 2}, mixed}),
-            // It is the turn of the last packet's slot, which the other thread reads.
-            scene("counts/2x2/turn", {2, 3, {.threads = 2}, all, false, 2}),
-            scene("counts/2x1/one_way", {2, 4, {}, one_way}),
-            scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
-            scene("counts/2x1/clear", {2, 8, {}, last_are_full, false, 0, true}),
-            scene("counts/3x1", {3, 3, {}, mixed}),
-            scene("equal/2x1/overlap", {.ranks = 2, .calls = 3, .overlap = true}),
-            scene("equal/3x1/overlap", {.ranks = 3, .calls = 2, .overlap = true}),
-            scene("counts/2x1/overlap", {.ranks = 2, .calls = 3, .counts = mixed, .overlap = true}),
-            scene("equal/2x1x2/overlap",
-                  {.ranks = 2, .calls = 2, .shape = {.blocks = 2}, .overlap = true}),
-            scene("equal/2x1x3/idle",
-                  {.ranks = 2, .calls = 2, .shape = {.blocks = 3}, .overlap = true}),
-            scene("windows/2x1", {2, 3, {}, {}, true}),
-            scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
-            scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
-            scene("windows/3x1", {3, 2, {}, mixed, true}),
-        });
+    std::vector<Protocol> scenes{
+        scene("equal/2x1", {2, 3, {}, {}}),
+        scene("equal/2x2", {2, 3, {.threads = 2}, {}}),
+        scene("equal/2x1x2", {2, 3, {.blocks = 2}, {}}),
+        scene("equal/3x1", {3, 3, {}, {}}),
+        scene("counts/2x1", {2, 3, {}, mixed}),
+        scene("counts/2x2", {2, 3, {.threads = 2}, mixed}),
+        // It is the turn of the last packet's slot, which the other thread reads.
+        scene("counts/2x2/turn", {2, 3, {.threads = 2}, all, false, 2}),
+        scene("counts/2x1/one_way", {2, 4, {}, one_way}),
+        scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
+        scene("counts/2x1/clear", {2, 8, {}, last_are_full, false, 0, true}),
+        scene("counts/3x1", {3, 3, {}, mixed}),
+        scene("equal/2x1/overlap", {.ranks = 2, .calls = 3, .overlap = true}),
+        scene("equal/3x1/overlap", {.ranks = 3, .calls = 2, .overlap = true}),
+        scene("counts/2x1/overlap", {.ranks = 2, .calls = 3, .counts = mixed, .overlap = true}),
+        scene("equal/2x1x2/overlap",
+              {.ranks = 2, .calls = 2, .shape = {.blocks = 2}, .overlap = true}),
+        scene("equal/2x1x3/idle",
+              {.ranks = 2, .calls = 2, .shape = {.blocks = 3}, .overlap = true}),
+        scene("windows/2x1", {2, 3, {}, {}, true}),
+        scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
+        scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
+        scene("windows/3x1", {3, 2, {}, mixed, true}),
+    };
+    add_type<std::uint8_t>(scenes, "bytes", uneven);
+    add_type<std::uint32_t>(scenes, "words", mixed);
+    return symm::explore::explore_main(argc, argv, scenes);
 }
