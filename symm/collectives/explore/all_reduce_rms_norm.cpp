@@ -216,5 +216,8 @@ int main(int argc, char** argv) {
             scene("two_shots/2x2", {2, {3, 1}, 8, {.threads = 2}, Way::kTwoShots}),
             scene("two_shots/2x1x2", {2, {4, 3}, 4, {.blocks = 2}, Way::kTwoShots}),
             scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots}),
+            scene("packs/5x1", {5, {1, 2, 1}, 8, {}, Way::kPacks}, false),
+            scene("parts/5x1", {5, {1, 2, 1}, 8, {}, Way::kParts}, false),
+            scene("two_shots/5x1", {5, {6, 2}, 4, {}, Way::kTwoShots}, false),
         });
 }

@@ -130,7 +130,8 @@ void fill_scene(Scene& scene, const Calls& calls) {
 template <class T = std::uint64_t>
 Protocol scene(const std::string& name, Calls calls) {
     calls.shape.shared_bytes = AllToAllWindows<kMost>::kSharedBytes;
-    return {"all_to_all/" + name, [=](Scene& scene) { fill_scene<T>(scene, calls); }, true};
+    return {"all_to_all/" + name, [=](Scene& scene) { fill_scene<T>(scene, calls); },
+            calls.ranks <= 3};
 }
 
 /// A type's scenes: both ways, in both of their forms.
@@ -194,6 +195,9 @@ int main(int argc, char** argv) {
         scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
         scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
         scene("windows/3x1", {3, 2, {}, mixed, true}),
+        scene("equal/5x1", {5, 2, {}, {}}),
+        scene("counts/5x1", {5, 3, {}, mixed}),
+        scene("windows/5x1", {5, 2, {}, mixed, true}),
     };
     add_type<std::uint8_t>(scenes, "bytes", uneven);
     add_type<std::uint32_t>(scenes, "words", mixed);

@@ -15,7 +15,7 @@ using symm::explore::Protocol;
 using symm::explore::Scene;
 using symm::simt::ThreadBlock;
 
-inline constexpr int kMost = 3;  ///< Ranks.
+inline constexpr int kMost = 5;  ///< Ranks.
 
 /// A collective's memory on all ranks, and what OwnCollective makes of it for a kernel.
 struct Memory {
