@@ -210,8 +210,9 @@ TEST_F(Faults, DISABLED_ThrowBeforeADependent) {
             simt::back_off(round);
         }
     };
+    // Two launches overlap if the second is queued when the first one begins.
+    ASSERT_OK(run(1, 1, [&](const simt::ThreadBlock&) { wait_for(queued); }));
     ASSERT_OK(run(1, 2, [&](const simt::ThreadBlock& block) {
-        wait_for(queued);
         block.launch_dependents();
         wait_for(dependent_runs);
         if (block.thread_rank() == 0) {
