@@ -196,23 +196,29 @@ void Exploration::shorten(Report& report) {
     search_.at_random(true);
     const std::string kind = kind_of(report.why);
     std::size_t length = report.steps.size();
+    const auto is_shorter = [&] {
+        Report other;
+        other.failed = execute() == End::kFailed;
+        if (other.failed) {
+            log_.report(other, false);
+        }
+        const bool result = kind_of(other.why) == kind && other.steps.size() < length;
+        length = result ? other.steps.size() : length;
+        return result;
+    };
     std::optional<std::mt19937_64> shortest;  // as it was before that execution
     for (unsigned i = 0; i < options_.shorten; ++i) {
         const std::mt19937_64 before = search_.random();
-        if (execute() == End::kFailed) {
-            Report other;
-            other.failed = true;
-            log_.report(other, false);
-            if (kind_of(other.why) == kind && other.steps.size() < length) {
-                length = other.steps.size();
-                shortest = before;
-            }
+        if (is_shorter()) {
+            shortest = before;
         }
     }
+    length = report.steps.size();
     if (shortest) {
         search_.random() = *shortest;
-        execute();
-        log_.report(report);
+        if (is_shorter()) {  // it may go otherwise, after what was learnt since
+            log_.report(report);
+        }
     }
 }
 
