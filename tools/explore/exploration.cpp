@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <regex>
 #include <stdexcept>
 
 namespace symm::explore {
@@ -186,12 +187,11 @@ bool Exploration::fails_at_random(const std::function<bool()>& enough) {
     return failed;
 }
 
-// Puts a shorter execution with the same failure into the report, if random ones have it: other
-// numbers in the text are no other failure.
+// Puts a shorter execution with the same failure into the report, if random ones have it: the same
+// text but for the numbers of steps.
 void Exploration::shorten(Report& report) {
-    const auto kind_of = [](std::string why) {
-        std::erase_if(why, [](char c) { return c >= '0' && c <= '9'; });
-        return why;
+    const auto kind_of = [](const std::string& why) {
+        return std::regex_replace(why, std::regex("step [0-9]+"), "step");
     };
     search_.at_random(true);
     const std::string kind = kind_of(report.why);
