@@ -161,6 +161,13 @@ std::uint32_t one_way(int from, int to, unsigned call) {
 std::uint32_t all(int, int, unsigned) {
     return 2;
 }
+std::uint32_t none(int, int, unsigned) {
+    return 0;
+}
+/// So many more than fit that their bytes are 2^32.
+std::uint32_t huge(int, int, unsigned) {
+    return 0x20000000;
+}
 /// Nothing, and in the last two of eight calls all: one with each bank.
 std::uint32_t last_are_full(int, int, unsigned call) {
     return call >= 6 ? 2 : 0;
@@ -195,6 +202,8 @@ int main(int argc, char** argv) {
         scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
         scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
         scene("windows/3x1", {3, 2, {}, mixed, true}),
+        scene("windows/3x1/none", {3, 1, {}, none, true}),
+        scene("counts/2x1/huge", {2, 2, {}, huge}),
         scene("equal/5x1", {5, 2, {}, {}}),
         scene("counts/5x1", {5, 3, {}, mixed}),
         scene("windows/5x1", {5, 2, {}, mixed, true}),

@@ -290,6 +290,7 @@ int main(int argc, char** argv) {
         argc, argv,
         {
             {"simple/1", simple({1, 128, {each(9, 4)}})},
+            {"simple/1/3p", simple({1, 128, {each(2, 12)}})},
             {"simple/2", simple({2, 128, {each(9, 8)}})},
             {"simple/2/sizes", simple({2, 128, {sizes}})},
             {"simple/1/2", simple({1, 128, {each(5, 4), each(5, 4)}})},  // kernels
@@ -306,6 +307,7 @@ int main(int argc, char** argv) {
             {"ll/2/relay", relay},
             {"ll128/32", ll128({32, 1024, {each(9, 240)}}), false},
             {"ll128/32/credit", ll128({32, 1024, {each(2, 240)}, 8, false, 7}), false},
+            {"ll128/32/wrap", ll128({32, 1024, {each(2, 2)}, kFlags - 2}), false},
             {"ll128/32/sizes", ll128({32, 2048, {{240, 3, 120, 1, 0, 240, 7, 1, 240, 31}}}), false},
             {"ll128/32/gives_up", [](Scene& scene) { lines(scene, 5); }, false},
             {"ring/simple/2x1", ring({2, 1, 4, 2, 2})},

@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
             {"broadcast/packets/2x1/in_place", broadcast({{2}, {4, 4}, {.in_place = true}})},
             {"broadcast/packets/2x2", broadcast({{2, 2}, {4, 4, 4}})},
             {"broadcast/packets/3x1", broadcast({{3}, {4, 2, 4}})},
+            {"broadcast/packets/3x1/reduced", broadcast({{3}, {1, 2, 1}, {.all_reduced = 1}})},
             {"reduce/packets/2x1", reduce({{2}, {1, 4, 3, 4}})},
             {"reduce/packets/2x2", reduce({{2, 2}, {4, 4, 4}})},
             {"reduce/packets/3x1", reduce({{3}, {4, 2, 4}})},
