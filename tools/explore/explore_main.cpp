@@ -99,7 +99,8 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
     tell(fmt::format("{}: searching, at most {} s", protocol.name, limit));
     Options search = program.search;
     search.sample = program.all ? 0 : protocol.sample;
-    search.shorten = search.record ? 0 : 100;  // a recording is compared with a right one
+    // A recording is compared with a right one.
+    search.shorten = search.record || program.lines == 0 ? 0 : 100;
     search.progress = [&](const Progress& now) {
         tell(fmt::format(
             "{}: {} executions in {:.0f} s, of perhaps {:.0f} in {:.0f} s; at most {} s",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[3] / "docs/EXPLORE.md"
 # Each wait ends by its condition in one execution or a few; the second one is mostly wrong.
-ARGUMENTS = ["--kernel-end", "nothing", "--go-on", "--executions", "20"]
+ARGUMENTS = ["--kernel-end", "nothing", "--go-on", "--executions", "20", "--lines", "0"]
 
 
 def table() -> list:
