@@ -6,9 +6,6 @@
 #include <csignal>
 #include <ctime>
 #include <map>
-#include <optional>
-#include <random>
-#include <regex>
 #include <stdexcept>
 
 namespace symm::explore {
@@ -176,52 +173,6 @@ double seconds_used() {
     return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
-// Whether one of the random executions fails that are made until there are enough.
-bool Exploration::fails_at_random(const std::function<bool()>& enough) {
-    search_.at_random(true);
-    bool failed = false;
-    while (!failed && !search_.has_learnt() && !enough()) {
-        failed = execute() == End::kFailed;
-    }
-    search_.at_random(false);
-    return failed;
-}
-
-// Puts a shorter execution with the same failure into the report, if random ones have it: the same
-// text but for the numbers of steps.
-void Exploration::shorten(Report& report) {
-    const auto kind_of = [](const std::string& why) {
-        return std::regex_replace(why, std::regex("step [0-9]+"), "step");
-    };
-    search_.at_random(true);
-    const std::string kind = kind_of(report.why);
-    std::size_t length = report.steps.size();
-    const auto is_shorter = [&] {
-        Report other;
-        other.failed = execute() == End::kFailed;
-        if (other.failed) {
-            log_.report(other, false);
-        }
-        const bool result = kind_of(other.why) == kind && other.steps.size() < length;
-        length = result ? other.steps.size() : length;
-        return result;
-    };
-    std::optional<std::mt19937_64> shortest;  // as it was before that execution
-    for (unsigned i = 0; i < options_.shorten; ++i) {
-        const std::mt19937_64 before = search_.random();
-        if (is_shorter()) {
-            shortest = before;
-        }
-    }
-    length = report.steps.size();
-    if (shortest) {
-        search_.random() = *shortest;
-        if (is_shorter()) {  // it may go otherwise, after what was learnt since
-            log_.report(report);
-        }
-    }
-}
-
 Report Exploration::explore() {
     const double start = seconds_used();
     const auto seconds = [&] { return seconds_used() - start; };
@@ -301,62 +252,6 @@ Report Exploration::explore() {
     return report;
 }
 
-// The scene's code enters the explorer.
-
-bool meet(MeetingPoint& point, bool vote = false) {
-    const Exploration::Inside inside(*running);
-    return inside.schedule().meet(inside.thread, point, vote);
-}
-bool SceneBlock::sync(bool vote) {
-    return meet(whole, vote);
-}
-void SceneBlock::sync_warp(unsigned warp) {
-    meet(warps[warp]);
-}
-void SceneBlock::sync_named(unsigned number, unsigned threads) {
-    MeetingPoint& point = named.try_emplace(number, MeetingPoint{"named sync"}).first->second;
-    point.expected = threads;
-    meet(point);
-}
-void SceneBlock::wait_for_predecessor() {
-    const Exploration::Inside inside(*running);
-    inside.streams().wait_for_predecessor(inside.thread);
-}
-void SceneBlock::launch_dependents() {
-    const Exploration::Inside inside(*running);
-    inside.streams().launch_dependents(inside.thread);
-}
-void kernel_end() {
-    MeetingPoint* const end = running->thread().scene_block->kernel_end;
-    if (end == nullptr) {
-        fail("a launch of a stream is one kernel: it has no kernel_end()");
-    }
-    meet(*end);
-}
-void leave_block() {
-    const Exploration::Inside inside(*running);
-    inside.schedule().leave_block(inside.thread);
-}
-const simt::ThreadBlock& this_block() {
-    return running->thread().handle;
-}
-dim3 block_dim() {
-    return running->thread().scene_block->dim;
-}
-void fail(const std::string& why) {
-    running->fail(why);
-}
-void unseen(const std::function<void()>& code) {
-    const Exploration::Inside inside(*running);
-    code();
-}
-void load_result(const void* address, std::size_t bytes, void* to) {
-    const Exploration::Inside inside(*running);
-    inside.accesses().load_result(inside.thread, const_cast<void*>(address), bytes,
-                                  __builtin_return_address(0));
-    std::memcpy(to, address, bytes);
-}
-
 Report explore(const Options& options, const std::function<void(Scene&)>& setup) {
     static std::array<char, 64 * 1024> alternate;  // for the fault of a thread without stack
     const stack_t stack{alternate.data(), 0, alternate.size()};
@@ -394,15 +289,3 @@ std::array<Report, 3> explore_each_way(Options options, const std::function<void
 }
 
 }  // namespace symm::explore
-
-namespace symm::simt {
-
-Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
-    return explore::running->await(poll, gave_up);
-}
-void acquire_both() {
-    const explore::Exploration::Inside inside(*explore::running);
-    inside.accesses().acquire_both(inside.thread);
-}
-
-}  // namespace symm::simt

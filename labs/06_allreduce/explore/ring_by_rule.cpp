@@ -95,8 +95,9 @@ void add_ring(ByRule& rules, const std::string& protocol, std::size_t bytes, boo
     const auto add = [&]<class T>(T, const std::string& name, Collective collective) {
         const std::size_t pack = bytes / sizeof(T);
         const bool is_cut = collective == Collective::kAllReduce;
-        rules.add("ring/" + protocol + '/' + name, {pack, is_cut, true, true}, collective,
-                  [=](Scene& scene, const Calls& calls) {
+        rules.add("ring/" + protocol + '/' + name,
+                  {.elements = pack, .is_cut = is_cut, .has_turns = true, .has_steps = true},
+                  collective, [=](Scene& scene, const Calls& calls) {
                       rings<ProtocolOf<T, ThreadBlock>>(scene, calls, pack * calls.who.threads,
                                                         direct);
                   });

@@ -14,7 +14,8 @@ void add_windows(ByRule& rules, const std::string& name) {
     rules.add(name + "/two_shot", {4, !has_parts}, kCollective, two_shots<kCollective>);
     if constexpr (kCollective != Collective::kBroadcast && kCollective != Collective::kReduce) {
         const auto add_chunks = [&](const std::string& windows, bool unpacks) {
-            rules.add(name + "/chunks" + windows, {4, !has_parts, true}, kCollective,
+            rules.add(name + "/chunks" + windows,
+                      {.elements = 4, .is_cut = !has_parts, .has_turns = true}, kCollective,
                       [=](Scene& scene, const Calls& calls) { chunks(scene, calls, 4, unpacks); });
         };
         add_chunks("", false);
@@ -22,8 +23,13 @@ void add_windows(ByRule& rules, const std::string& name) {
             add_chunks("/no_windows", true);
         }
         // A pack for each piece. With 2 ranks and 1 thread a larger call is made in rounds.
-        rules.add(name + "/copy", {12, !has_parts, true, true, false}, kCollective,
-                  [](Scene& scene, const Calls& calls) {
+        rules.add(name + "/copy",
+                  {.elements = 12,
+                   .is_cut = !has_parts,
+                   .has_turns = true,
+                   .has_steps = true,
+                   .gives_up = false},
+                  kCollective, [](Scene& scene, const Calls& calls) {
                       copies(scene, calls, Pieces::of(calls.who.ranks),
                              3 * calls.who.threads * calls.who.blocks + 1);
                   });

@@ -11,6 +11,8 @@
 
 #include <cuda/atomic>
 
+#include "tools/explore/foreign/wait_until.cuh"
+
 constexpr int kMostRanks = 4;
 constexpr int kPerRank = 2;  // experts of a rank, and words that a rank sends to another
 constexpr int kArrived = 1024;
@@ -33,17 +35,6 @@ __device__ inline void memory_fence() {
 
 __device__ inline int ld_volatile(const int* p) {
     return *static_cast<const volatile int*>(p);
-}
-
-/// The explorer also recognizes loops that poll, but needs many more executions for them.
-template <class Poll>
-__device__ void wait_until(const Poll& poll) {
-#ifdef SYMM_EXPLORE
-    symm::simt::await(poll, nullptr);
-#else
-    while (!poll()) {
-    }
-#endif
 }
 
 /// One block of each rank calls it, with at least as many threads as ranks. `kSyncOnly`: the block

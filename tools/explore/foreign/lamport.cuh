@@ -15,6 +15,8 @@
 #include <cmath>
 #include <cuda/atomic>
 
+#include "tools/explore/foreign/wait_until.cuh"
+
 constexpr int kMostRanks = 4;
 constexpr int kBuffers = 3;
 constexpr int kWords = 2;  // of a pack. The original's has four
@@ -52,17 +54,6 @@ __device__ inline float load(const float* p) {
 
 __device__ inline void store(float* p, float word) {
     *static_cast<volatile float*>(p) = word;
-}
-
-/// The explorer also recognizes loops that poll, but needs many more executions for them.
-template <class Poll>
-__device__ void wait_until(const Poll& poll) {
-#ifdef SYMM_EXPLORE
-    symm::simt::await(poll, nullptr);
-#else
-    while (!poll()) {
-    }
-#endif
 }
 
 /// `kEarly`: the next kernel may start once this one has, and not only at its end.
