@@ -11,13 +11,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -30,11 +28,11 @@
 #include "common/ranks/launcher_environment.hpp"
 #include "common/sys/creator_process.hpp"
 #include "common/sys/environment.hpp"
-#include "common/sys/error_text.hpp"
 #include "common/sys/refuse_unless.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "symm/c/marks.hpp"
+#include "symm/c/results.hpp"
 #include "symm/collectives/all_reduce_rms_norm.hpp"
 
 using namespace symm;
@@ -91,49 +89,7 @@ static_assert(agree(std::array{SYMM_SUM, SYMM_PROD, SYMM_MAX, SYMM_MIN, SYMM_AVG
                     std::array{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
                                ReduceOp::kAvg}));
 
-thread_local std::array<char, 2048> last_error{};
-
-template <class... Kinds>
-bool is(const std::exception& error) {
-    return ((dynamic_cast<const Kinds*>(&error) != nullptr) || ...);
-}
-
-symm_result kind_of(const std::exception& error) {
-    return is<BootstrapError>(error)                      ? SYMM_ERROR_RANK
-           : is<CudaError>(error)                         ? SYMM_ERROR_CUDA
-           : is<std::system_error, std::bad_alloc>(error) ? SYMM_ERROR_SYSTEM
-           : is<UsageError, std::logic_error>(error)      ? SYMM_ERROR_INVALID_ARGUMENT
-                                                          : SYMM_ERROR_FAILED;
-}
-
-void keep_text(std::string_view text) {
-    last_error[text.copy(last_error.data(), last_error.size() - 1)] = '\0';
-}
-
-/// Runs a function's body. No exception passes: its text is kept, its kind returned.
-template <class Body>
-symm_result guarded(const Body& body) noexcept {
-    try {
-        body();
-        return SYMM_SUCCESS;
-    } catch (const std::exception& error) {
-        try {
-            keep_text(error_text(error));
-        } catch (const std::exception&) {  // no memory for a better text
-            keep_text(error.what());
-        }
-        return kind_of(error);
-    } catch (...) {
-        keep_text("unknown error");
-        return SYMM_ERROR_FAILED;
-    }
-}
-
-/// Throws if a pointer that the caller must pass is null.
-void require(const void* pointer, const char* name) {
-    refuse_unless(pointer != nullptr, "{} is a null pointer", name);
-}
-
+using symm::guarded;
 /// The same for a function of a communicator.
 template <class Body>
 symm_result guarded(const symm_comm* comm, const Body& body) noexcept {
