@@ -13,7 +13,7 @@
 
 namespace symm {
 
-/// Where a search has too many executions, it visits so many, and as many at random.
+/// A scene with too many executions is sampled: so many are visited, and as many random ones.
 inline constexpr unsigned kSample = 10;
 
 /// What the sizes of an algorithm's calls depend on.
