@@ -78,12 +78,12 @@ struct RmsNormPacks : MailedRows<T, kMost, kPlain> {
         bool arrived = !mailbox.gave_up();
         for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
             norm.for_packs(row, [&](unsigned at, unsigned i) {
-                Pack sum;
+                Pack sum{};  // of a pack that does not arrive
                 arrived = arrived && this->receive(mailbox, at, sum);
                 if (arrived) {
                     this->store(mailbox, at, sum);
-                    norm.take(i, sum);
                 }
+                norm.take(i, sum);
             });
             if (!norm.finish(row, arrived)) {
                 break;

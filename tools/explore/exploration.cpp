@@ -70,6 +70,7 @@ void Exploration::fail(const std::string& why) {
 
 void Exploration::crash(void* address) {
     inside_ = true;
+    accesses_.require_written();  // it says where the address came from
     log_.fail(fmt::format("{} accesses address {}", thread_->name(), address));
 }
 

@@ -47,8 +47,7 @@ void explore_calls(Scene& scene, const Calls& calls, const AlgorithmTraits& trai
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const CUdeviceptr in = buffer<T>(scene, "in", rank);
         const CUdeviceptr out = calls.other.in_place ? in : buffer<T>(scene, "out", rank);
-        const KernelParams basic =
-            kernel_call<T>(Collective::kAllReduce, {in, out}, rank, who.ranks, timeout);
+        const KernelParams basic = kernel_call<T>(calls, {in, out}, rank, timeout);
         AlgorithmParams params{{basic, mailbox_of(memory, rank, traits.slots_per_peer), basic},
                                {memory.member(&OwnMemory::rendezvous), rank, who.ranks, {}},
                                {memory.member(&OwnMemory::barrier), rank, who.ranks},

@@ -53,7 +53,7 @@ void Accesses::check(Thread& thread, const Access& access, bool store, long step
     }
 }
 
-// Not at once: a race with a later store, or what the garbage leads to, says more.
+// Not at once: a race with a later store, or a wrong result, says more.
 void Accesses::require_written() {
     if (const auto [thread, address] = never_written_; thread != nullptr) {
         const long step = log_.last_access(*thread, address);
@@ -85,6 +85,7 @@ void Accesses::require_memory(Thread& thread, const Access& access, bool loads) 
         return;
     }
     if (fault == MemoryFault::kOutside) {
+        require_written();
         const auto [begin, bytes] = scene_.allocation_at(access.address);
         log_.fail(fmt::format(
             "{} {} {} bytes at an address where the scene has no memory: {}", thread.name(),

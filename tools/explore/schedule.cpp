@@ -48,11 +48,12 @@ std::span<Thread> Schedule::launch(Scene& scene, int rank, const Shape& shape, b
         block.values.resize(threads);
         block.exchange = block.values.data();
         if (shape.shared_bytes != 0) {
-            block.shared = scene.zeroed<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
+            block.shared =
+                scene.allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
         char* statics = nullptr;
         if (const std::size_t bytes = memory_.static_bytes(); bytes != 0) {
-            statics = scene.zeroed<char>(bytes, fmt::format("__shared__{}", b), rank);
+            statics = scene.allocate<char>(bytes, fmt::format("__shared__{}", b), rank);
         }
         block.kernel_end = end;
         block.whole.expected = threads;

@@ -31,11 +31,13 @@ struct Unit {
 /// | `wrap`      | the number of calls wraps, then one is larger than those before         |
 /// | `nine`      | of steps: one more than a connection has slots                           |
 /// | `in_place`  | the input is the output                                                 |
+/// | `average`   | of ranks that reduce                                                    |
 /// | `in`, `out` | only rank 1's input, or output, is not aligned                          |
 /// | `gives_up`  | two ordinary ones and a small one between: each wait may give up        |
 ///
 /// An ordinary call has one unit for each thread. Special sizes are one element; an element less
 /// and more than a unit; an element less and more than an ordinary call; twice that, and one more.
+/// The root of a Broadcast or a Reduce changes with the size.
 class ByRule {
 public:
     std::vector<explore::Protocol> scenes;
@@ -50,6 +52,7 @@ public:
             const auto add = [&](const std::string& kind, Calls calls, bool may_give_up = false) {
                 calls.who = who;
                 calls.collective = collective;
+                calls.other.any_root = true;
                 calls.other.slots = slots(unit, calls);
                 scenes.push_back({"by_rule/" + name + '/' + shape.name + '/' + kind,
                                   [=](Scene& scene) { fill(scene, calls); }, may_give_up, sample});
@@ -77,6 +80,9 @@ public:
             add("wrap", {{}, between({usual, largest}), {.epoch = unit.has_turns ? ~0U : ~2U}});
             if (unit.has_steps) {
                 add("nine", {{}, std::vector(kSteps + 1, usual)});
+            }
+            if (row_of(collective).reduces()) {
+                add("average", {{}, {odd, usual}, {.average = true}});
             }
             if (!row_of(collective).has_parts()) {
                 add("in_place", {{}, between({largest}), {.in_place = true}});
@@ -110,8 +116,9 @@ private:
         const std::size_t per_thread =
             unit.elements * (unit.is_cut ? static_cast<unsigned>(who.ranks) : 1);
         const std::size_t most = (kMostElements - 2) / parts;
+        const std::size_t whole = most / unit.elements * unit.elements;
         const std::size_t usual =
-            std::min(per_thread * who.threads * who.blocks, most / unit.elements * unit.elements);
+            std::min(per_thread * who.threads * who.blocks, whole != 0 ? whole : most);
         std::vector<std::size_t> sizes = {usual};
         for (const std::size_t one : {std::size_t{1}, unit.elements - 1, unit.elements + 1,
                                       usual - 1, usual + 1, 2 * usual, 2 * usual + 1}) {

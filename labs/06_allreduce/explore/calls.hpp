@@ -47,20 +47,6 @@ CUdeviceptr buffer(Scene& scene, const std::string& name, int rank) {
     return reinterpret_cast<CUdeviceptr>(scene.allocate<T>(kMostElements, name, rank));
 }
 
-/// Of a Broadcast or a Reduce.
-constexpr int kRoot = 1;
-
-/// A rank's call for a kernel, of sums. Its count is set call by call.
-template <class T>
-KernelParams kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
-                         const simt::Timeout& timeout) {
-    const DataType type = sizeof(T) == 1          ? DataType::kUint8
-                          : std::is_integral_v<T> ? DataType::kUint32
-                                                  : DataType::kFloat;
-    return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
-            {{type, ReduceOp::kSum, collective, kRoot}, mine.in, mine.out, 0}};
-}
-
 struct Ranks {
     int ranks;
     unsigned threads = 1;
@@ -86,6 +72,8 @@ struct Other {
     unsigned slots = 2;                                ///< Of a mailbox, for each sender.
     std::size_t at_once = kMostElements;               ///< A larger call is made in pieces.
     bool unaligned_in = false, unaligned_out = false;  ///< Rank 1's buffer.
+    bool average = false;                              ///< Instead of a sum.
+    bool any_root = false;                             ///< A call's root follows from its count.
     std::size_t all_reduced = 0;  ///< A call of so many elements is an AllReduce.
     bool overlap = false;         ///< Each call is a dependent launch (overlap.hpp),
     bool triggers_first = false;  ///< which lets the next one start before all else.
@@ -100,6 +88,12 @@ struct Calls {
 
     std::size_t parts_in() const { return row_of(collective).in_has_parts() ? who.ranks : 1; }
     std::size_t parts_out() const { return row_of(collective).out_has_parts() ? who.ranks : 1; }
+
+    ReduceOp op() const { return other.average ? ReduceOp::kAvg : ReduceOp::kSum; }
+    /// Of a Broadcast or a Reduce of `count` elements.
+    int root(std::size_t count) const {
+        return other.any_root ? static_cast<int>(count % static_cast<unsigned>(who.ranks)) : 1;
+    }
 
     /// What call c is.
     const CollectiveRow& row(unsigned c) const {
@@ -120,12 +114,12 @@ struct Calls {
     template <class T>
     T result(int rank, unsigned c, std::size_t i) const {
         if (row(c).from == Holders::kRoot) {
-            return in<T>(kRoot, c, i);
+            return in<T>(root(counts[c]), c, i);
         }
         if (row(c).from == Holders::kOwner) {
             return in<T>(static_cast<int>(i / counts[c]), c, i % counts[c]);
         }
-        if (!row(c).writes(rank, kRoot)) {
+        if (!row(c).writes(rank, root(counts[c]))) {
             return other.in_place ? in<T>(rank, c, i) : kBefore<T>;
         }
         const std::size_t at = i + (parts_in() > 1 ? rank * counts[c] : 0);
@@ -133,9 +127,25 @@ struct Calls {
         for (int p = 1; p < who.ranks; ++p) {
             sum = static_cast<T>(sum + in<T>(p, c, at));
         }
-        return sum;
+        if constexpr (std::is_integral_v<T>) {
+            return other.average ? static_cast<T>(sum / static_cast<T>(who.ranks)) : sum;
+        } else {
+            return other.average ? sum * static_cast<T>(1.0 / who.ranks) : sum;
+        }
     }
 };
+
+/// A rank's call for a kernel. Its count and its root are set call by call.
+template <class T>
+KernelParams kernel_call(const Calls& calls, const Buffers& mine, int rank,
+                         const simt::Timeout& timeout) {
+    const DataType type = sizeof(T) == 1          ? DataType::kUint8
+                          : std::is_integral_v<T> ? DataType::kUint32
+                                                  : DataType::kFloat;
+    const int ranks = calls.who.ranks;
+    return {{Reduction(calls.op(), ranks), timeout, rank, ranks},
+            {{type, calls.op(), calls.collective, calls.root(0)}, mine.in, mine.out, 0}};
+}
 
 /// A rank's buffers: both of call `c`, if each call has its own.
 template <class T>
@@ -153,7 +163,7 @@ void fill(const Calls& calls, int rank, unsigned c, CUdeviceptr in, CUdeviceptr 
     for (std::size_t i = 0; i < calls.counts[c] * calls.parts_in(); ++i) {
         elements<T>(in)[i] = calls.in<T>(rank, c, i);
     }
-    const bool writes = calls.row(c).writes(rank, kRoot);
+    const bool writes = calls.row(c).writes(rank, calls.root(calls.counts[c]));
     for (std::size_t i = 0; i < calls.counts[c] && in != out && !writes; ++i) {
         elements<T>(out)[i] = kBefore<T>;
     }

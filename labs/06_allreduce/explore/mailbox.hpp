@@ -38,7 +38,7 @@ void through_mailbox(Scene& scene, Calls calls) {
         }
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers_of<T>(scene, calls, rank);
-        const KernelParams basic = kernel_call<T>(kCollective, mine, rank, who.ranks, timeout);
+        const KernelParams basic = kernel_call<T>(calls, mine, rank, timeout);
         const MailboxParams call{basic, {epochs, slots, per_sender}, basic};
         using Named = std::conditional_t<kPackets, Packet, float>;
         for (unsigned region = 0; region < 2 * kRegions; ++region) {
@@ -82,6 +82,7 @@ void through_mailbox(Scene& scene, Calls calls) {
                             }
                             Call whole = basic;
                             whole.count = count;
+                            whole.root = calls.root(count);
                             const std::size_t at_once = calls.other.at_once;
                             for (std::size_t done = 0; done < count; done += at_once) {
                                 if (done != 0) {

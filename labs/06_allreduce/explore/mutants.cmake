@@ -11,3 +11,19 @@ symm_explored_mutant(06_ring_by_rule no_last by_rule/ring/ll/broadcast/3x1/nine
   "no thread can go on"
   FILE labs/05_device_prims/ring/ring.hpp
   OLD [[before(ranks_ - 1) == call_.root]] NEW [[false]])
+
+# The last rank of a chain to rank 0 sends, too.
+symm_explored_mutant(06_ring_by_rule next_is_root by_rule/ring/simple/broadcast/2x1/nine
+  "no thread can go on"
+  FILE labs/05_device_prims/ring/ring.hpp
+  OLD [[before(ranks_ - 1) == call_.root]] NEW [[rank_ + 1 == call_.root]])
+# An average is a sum, but for ranks that end a chain.
+symm_explored_mutant(06_ring_by_rule not_divided by_rule/ring/simple/all_reduce/2x1/average
+  "element 0: 3 instead of 1"
+  FILE labs/05_device_prims/ring/primitives.hpp
+  OLD [[return receive && source && output;]] NEW [[return receive && source && !send;]])
+# Chunks of so many elements as there should be bytes are longer than a slot.
+symm_explored_mutant(06_ring_by_rule bytes_for_elements
+  by_rule/ring/simple/all_reduce/2x1x1/chunks_of_host "no thread can go on"
+  FILE labs/05_device_prims/ring/ring_kernel.hpp
+  OLD [[128 / sizeof(T)),]] NEW [[128),]])

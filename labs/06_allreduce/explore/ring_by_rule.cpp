@@ -41,15 +41,15 @@ struct Link {
     }
 };
 
-/// Calls around a ring, with steps of `chunk` elements. `direct`: sums go into the next rank's
-/// output.
+/// Calls around a ring, with steps of `chunk` elements; 0: of as many as the host takes. `direct`:
+/// sums go into the next rank's output.
 template <class Protocol>
 void rings(Scene& scene, const Calls& calls, std::size_t chunk, bool direct) {
     using T = typename Protocol::Element;
     using Kernel = RingKernel<Protocol>;
     const int ranks = calls.who.ranks;
     std::uint64_t slot_bytes = 128;  // the fewest in which a chunk has room
-    while (Protocol::step_elements(slot_bytes) < chunk) {
+    while (Protocol::step_elements(slot_bytes) < std::max(chunk, std::size_t{1})) {
         slot_bytes += 128;
     }
     std::vector<Link> links;  // from each rank to the next
@@ -64,27 +64,29 @@ void rings(Scene& scene, const Calls& calls, std::size_t chunk, bool direct) {
     for (int rank = 0; rank < ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = at(buffers, rank);
-        T* const out = elements<T>(mine.out);
-        T* const next = direct ? elements<T>(at(buffers, rank + 1).out) : nullptr;
-        const Kernel kernel{{calls.collective,
-                             {ReduceOp::kSum, ranks},
-                             elements<T>(mine.in),
-                             out,
-                             0,
-                             chunk,
-                             kRoot,
-                             {out, next}},
-                            at(links, rank - 1).receiver,
-                            at(links, rank).sender,
-                            rank,
-                            ranks,
-                            timeout,
-                            {}};
+        const CUdeviceptr next = direct ? at(buffers, rank + 1).out : 0;
+        const Call like = kernel_call<T>(calls, mine, rank, timeout);
+        const RingLaunch launch{{.collective = calls.collective,
+                                 .type = like.type,
+                                 .op = like.op,
+                                 .input = mine.in,
+                                 .output = mine.out,
+                                 .next_output = next},
+                                rank,
+                                ranks,
+                                calls.who.blocks,
+                                calls.who.threads,
+                                at(links, rank - 1).receiver,
+                                at(links, rank).sender,
+                                timeout};
         launch_calls<T>(scene, calls, sizeof(typename Kernel::Shared), rank, mine.in, mine.out,
                         timeout, [=](const ThreadBlock& block, std::size_t count) {
-                            Kernel call = kernel;
-                            call.call.count = count;
-                            call(block);
+                            RingLaunch call = launch;
+                            call.request.count = count;
+                            call.request.root = calls.root(count);
+                            Kernel kernel = Kernel::of(call);
+                            kernel.call.chunk = chunk != 0 ? chunk : kernel.call.chunk;
+                            kernel(block);
                         });
     }
 }
@@ -120,5 +122,14 @@ int main(int argc, char** argv) {
     add_ring<Simple>(rules, "simple", sizeof(simt::Pack16));
     add_ring<Simple>(rules, "direct", sizeof(simt::Pack16), true);
     add_ring<LL>(rules, "ll", sizeof(simt::Pack8));
+    for (const unsigned channels : {1U, 2U}) {
+        const Calls calls{{2, 1, channels}, {kMostElements - 2, 1, 33}};
+        rules.scenes.push_back(
+            {fmt::format("by_rule/ring/simple/all_reduce/2x1x{}/chunks_of_host", channels),
+             [=](Scene& scene) {
+                 rings<Simple<std::uint32_t, ThreadBlock>>(scene, calls, 0, false);
+             },
+             false, kSample});
+    }
     return explore::explore_main(argc, argv, rules.scenes);
 }

@@ -24,7 +24,8 @@ struct Calls {
     std::uint32_t last = 0;  ///< The number of the call before the first.
     symm::Packet old{};      ///< What the last two packets of `squares` hold then.
     bool overlap = false;    ///< Each call is a dependent launch, with its own buffers.
-    bool ones = false;  ///< In call 1, all bits of rank 1's first element are set: a sentinel's.
+    bool ones = false;    ///< In call 1, all bits of rank 1's first element are set: a sentinel's.
+    bool halves = false;  ///< Elements, but float weights, an offset of these, and a bias.
 
     unsigned most_rows() const { return *std::ranges::max_element(rows); }
     unsigned slots() const {  ///< Of a mailbox, for each sender: a power of two.
@@ -32,24 +33,30 @@ struct Calls {
     }
 };
 
+template <class T>
 struct Buffers {
-    float *x, *residual, *out;
+    T *x, *residual, *out;
 };
 
 constexpr unsigned kMostParts = 4;
 constexpr float kEpsilon = 0.5F;
+constexpr float kOffset = 2;  ///< Of halves' weights.
 
 float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
     if (calls.ones && call == 1 && rank == 1 && i == 0) {
         return std::bit_cast<float>(~std::uint32_t{0});
     }
-    return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
+    const std::size_t step = calls.halves ? 20 : 100;  // their sums need at most 11 bits
+    return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + step * i);
 }
 float before(unsigned call, std::size_t i) {
     return static_cast<float>(5 + call + 7 * i);
 }
 float weight(std::size_t i) {
     return static_cast<float>(1 + i % 3);
+}
+float bias(std::size_t i) {
+    return static_cast<float>(i);
 }
 
 float sum(const Calls& calls, unsigned call, std::size_t i) {
@@ -65,13 +72,13 @@ bool same(float a, float b, float most) {
 }
 
 // A rank that gave up has stored right residuals and outputs, or none.
-void check(const Calls& calls, unsigned call, const float* residual, const float* out,
-           bool gave_up) {
+template <class T>
+void check(const Calls& calls, unsigned call, const T* residual, const T* out, bool gave_up) {
     for (std::size_t row = 0; row < calls.rows[call]; ++row) {
         float squares = 0;
         for (std::size_t i = row * calls.hidden; i < (row + 1) * calls.hidden; ++i) {
-            if (!same(residual[i], sum(calls, call, i), 0) &&
-                !(gave_up && residual[i] == before(call, i))) {
+            const auto seen = static_cast<float>(residual[i]);
+            if (!same(seen, sum(calls, call, i), 0) && !(gave_up && seen == before(call, i))) {
                 symm::explore::fail(gave_up ? "a rank that gave up has stored a wrong residual"
                                             : "a residual is wrong");
             }
@@ -80,8 +87,12 @@ void check(const Calls& calls, unsigned call, const float* residual, const float
         const float rms = std::sqrt(squares / static_cast<float>(calls.hidden) + kEpsilon);
         for (std::size_t i = 0; i < calls.hidden; ++i) {
             const std::size_t at = row * calls.hidden + i;
-            const float expected = sum(calls, call, at) / rms * weight(i);
-            if (!same(out[at], expected, 1e-4F) && !(gave_up && out[at] == 0)) {
+            const float plain = sum(calls, call, at) / rms;
+            const float expected =
+                calls.halves ? plain * (weight(i) + kOffset) + bias(i) : plain * weight(i);
+            const auto seen = static_cast<float>(out[at]);
+            const float most = calls.halves ? expected / 1024 : 1e-4F;
+            if (!same(seen, expected, most) && !(gave_up && seen == 0)) {
                 symm::explore::fail(gave_up ? "a rank that gave up has stored a wrong output"
                                             : "an output is wrong");
             }
@@ -89,39 +100,46 @@ void check(const Calls& calls, unsigned call, const float* residual, const float
     }
 }
 
+template <class T>
 void fill_scene(Scene& scene, const Calls& calls) {
+    constexpr bool kPlain = std::is_same_v<T, float>;
     const Memory memory(scene, calls.ranks, std::max(calls.slots(), 4U));
     for (int rank = 0; rank < calls.ranks; ++rank) {
         std::fill_n(memory.slots.of(rank), memory.slots_of_rank(),
                     symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
-        std::vector<Buffers> buffers;
+        std::vector<Buffers<T>> buffers;
         for (std::size_t i = 0; i < (calls.overlap ? calls.rows.size() : 1); ++i) {
             const std::size_t elements = std::size_t{calls.most_rows()} * calls.hidden;
-            buffers.push_back({scene.allocate<float>(elements, "x", rank),
-                               scene.allocate<float>(elements, "residual", rank),
-                               scene.allocate<float>(elements, "out", rank)});
+            buffers.push_back({scene.allocate<T>(elements, "x", rank),
+                               scene.allocate<T>(elements, "residual", rank),
+                               scene.allocate<T>(elements, "out", rank)});
         }
         const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
         const auto [in, residual, out] = buffers.front();
         auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
+        auto* const biases = kPlain ? nullptr : scene.allocate<float>(calls.hidden, "bias", rank);
         auto* const squares = scene.zeroed<symm::Packet>(kMostParts, "squares", rank);
         squares[2] = squares[3] = calls.old;
         const RmsNormWindowsParams call{
             {memory.call(scene, rank, in, out, 0, calls.last),
              reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights), 0,
-             calls.hidden, kEpsilon},
+             calls.hidden, kEpsilon, kPlain ? 0 : kOffset, reinterpret_cast<CUdeviceptr>(biases), 0,
+             !kPlain},
             calls.way == Way::kTwoShots,
             memory.meeting(rank, in, residual),
             memory.barrier(rank)};
         const auto fill = [=](unsigned c) {
             const auto [in, residual, out] = of_call(c);
             for (std::size_t i = 0; i < calls.rows[c] * calls.hidden; ++i) {
-                in[i] = x(calls, rank, c, i);
-                residual[i] = before(c, i);
-                out[i] = 0;
+                in[i] = static_cast<T>(x(calls, rank, c, i));
+                residual[i] = static_cast<T>(before(c, i));
+                out[i] = T{};
             }
             for (std::size_t i = 0; c == 0 && i < calls.hidden; ++i) {  // not to be read earlier
                 weights[i] = weight(i);
+                if (!kPlain) {
+                    biases[i] = bias(i);
+                }
             }
         };
         const auto kernel = [=](unsigned c, const ThreadBlock& block) {
@@ -133,21 +151,21 @@ void fill_scene(Scene& scene, const Calls& calls) {
             mine.rows = calls.rows[c];
             mine.count = calls.rows[c] * calls.hidden;
             const unsigned lanes = symm::simt::Warp(block).size();
+            const unsigned packs = calls.hidden * sizeof(T) / sizeof(Pack);
             switch (calls.way) {
                 case Way::kPacks:
-                    return RmsNormPacks<float, kMost>{{mine}}(block);
+                    return RmsNormPacks<T, kMost, kPlain>{{mine}}(block);
                 case Way::kParts:
-                    return RmsNormParts<float, kMost>{
-                        {{mine}}, squares, kMostParts, (calls.hidden / 4 + lanes - 1) / lanes}(
-                        block);
+                    return RmsNormParts<T, kMost, kPlain>{
+                        {{mine}}, squares, kMostParts, (packs + lanes - 1) / lanes}(block);
                 default:
-                    return RmsNormWindows<float, kMost>{mine}(block);
+                    return RmsNormWindows<T, kMost, kPlain>{mine}(block);
             }
         };
         const auto check_call = [=](unsigned c, bool gave_up) {
             if (!gave_up || calls.way <= Way::kParts) {
                 const auto [in, residual, out] = of_call(c);
-                check(calls, c, residual, out, gave_up);
+                check<T>(calls, c, residual, out, gave_up);
             }
         };
         (calls.overlap ? launch_overlapping : launch_calls)(
@@ -158,7 +176,10 @@ void fill_scene(Scene& scene, const Calls& calls) {
 
 Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
     calls.shape.shared_bytes = RmsNormWindows<float, kMost>::shared_bytes(calls.hidden);
-    return {"rms_norm/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, may_give_up};
+    const auto fill = [=](Scene& scene) {
+        calls.halves ? fill_scene<__half>(scene, calls) : fill_scene<float>(scene, calls);
+    };
+    return {"rms_norm/" + name, fill, may_give_up};
 }
 
 Protocol overlapping(const std::string& name, Calls calls) {
@@ -178,6 +199,7 @@ int main(int argc, char** argv) {
             scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
             // The second warp has a pack; the first one has another in a second round.
             scene("packs/2x33/33p", {2, {1, 1}, 132, {.threads = 33}, Way::kPacks}, false),
+            scene("packs/2x1/17p", {2, {2}, 68, {}, Way::kPacks}, false),
             scene("packs/2x64/65p", {2, {1}, 260, {.threads = 64}, Way::kPacks}, false),
             scene("packs/2x33x2", {2, {5}, 8, {.blocks = 2, .threads = 33}, Way::kPacks}, false),
             scene("two_shots/2x33", {2, {3}, 132, {.threads = 33}, Way::kTwoShots}, false),
@@ -191,6 +213,13 @@ int main(int argc, char** argv) {
                   {.ranks = 2, .rows = {2, 2, 2}, .hidden = 4, .way = Way::kPacks, .ones = true}),
             scene("packs/2x2/5p", {2, {1, 2, 1}, 20, {.threads = 2}, Way::kPacks}, false),
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
+            scene("packs/2x1/halves",
+                  {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kPacks, .halves = true}),
+            scene("parts/2x1/halves",
+                  {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kParts, .halves = true}),
+            scene(
+                "two_shots/2x1/halves",
+                {.ranks = 2, .rows = {2, 2}, .hidden = 16, .way = Way::kTwoShots, .halves = true}),
             overlapping("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
             overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
             overlapping("packs/2x1x2", {2, {2, 2}, 4, {.blocks = 2}, Way::kPacks}),

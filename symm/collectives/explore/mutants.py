@@ -14,6 +14,7 @@ from concurrent import futures
 ALL_TO_ALL = "all_to_all_kernel.hpp"
 RMS_NORM = "all_reduce_rms_norm_kernel.hpp"
 ROW_NORM = "rms_norm_row.hpp"
+OUTPUT = "rms_norm_output.hpp"
 LONG_ROWS = "long_rows_kernel.hpp"
 WRONG = "(element|received count) is wrong"
 ROW = "(residual|output) is wrong"
@@ -90,6 +91,12 @@ MUTANTS = [
      "rms_norm/packs/2x1", "gave up has stored a wrong output"),
     ("the other rounds' squares", ROW_NORM, "first < packs(); first += block_.size()",
      "first < 1; ++first", "rms_norm/packs/2x1/2rounds", ROW),
+    ("the padding of the second half", ROW_NORM, "squares_->of_part[1][p] = 0;", "0;",
+     "rms_norm/packs/2x2", "nothing has written|" + ROW),
+    ("the padding of more than 16 parts", ROW_NORM, "(parts + kLanes - 1) / kLanes * kLanes",
+     "parts", "rms_norm/packs/2x1/17p", "nothing has written|" + ROW),
+    ("the other half of float weights", OUTPUT, "i * (kElements / kIn) + k / kIn", "i + k / kIn",
+     "rms_norm/packs/2x1/halves", ROW),
     ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * norm.packs());", "",
      "rms_norm/packs/2x1", ROW + "|no thread can go on"),
     ("the check of giving up", RMS_NORM, " && !mailbox.gave_up(); ++step", "; ++step",

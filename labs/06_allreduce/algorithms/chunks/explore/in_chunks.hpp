@@ -16,6 +16,15 @@ inline bool must_tell(const simt::Timeout& timeout) {
     return explore::gave_up(timeout) && timeout.report->waiting.what != simt::Wait::kTrust;
 }
 
+/// Of all calls: a larger call is made in pieces.
+inline std::uint32_t launches(const Calls& calls) {
+    std::size_t all = 0;
+    for (const std::size_t count : calls.counts) {
+        all += (count + calls.other.at_once - 1) / calls.other.at_once;
+    }
+    return static_cast<std::uint32_t>(all);
+}
+
 /// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
 /// `lag`: how far the flags of the inbox that is used less are behind.
 template <int kMost>
@@ -56,7 +65,7 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        ChunksParams call{{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
+        ChunksParams call{{kernel_call<float>(calls, mine, rank, timeout),
                            {meeting, rank, who.ranks, {}},
                            {barrier, rank, who.ranks}},
                           steps,
@@ -70,23 +79,31 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
         launch_calls<float>(
             scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
             [=](const ThreadBlock& block, std::size_t count) {
-                Kernel kernel{call};
-                kernel.count = count;
+                Call whole = call;
+                whole.count = count;
                 const bool is_cut = calls.collective == Collective::kAllReduce;
-                kernel.part_bytes = is_cut ? 0 : count * sizeof(float);
-                for (int p = 0; p < who.ranks; ++p) {
-                    const std::size_t before = static_cast<std::size_t>(p) * kernel.part_bytes;
-                    kernel.rendezvous.mine[p] = {mine.in + (calls.parts_in() > 1 ? before : 0),
-                                                 mine.out + (calls.parts_out() > 1 ? before : 0)};
+                for (std::size_t done = 0; done < count; done += calls.other.at_once) {
+                    if (done != 0) {
+                        explore::kernel_end();
+                    }
+                    Kernel kernel{call};
+                    static_cast<Call&>(kernel) = whole.piece(done, calls.other.at_once);
+                    kernel.part_bytes = is_cut ? 0 : count * sizeof(float);
+                    for (int p = 0; p < who.ranks; ++p) {
+                        const std::size_t part = static_cast<std::size_t>(p) * kernel.part_bytes;
+                        kernel.rendezvous.mine[p] = {
+                            kernel.in + (calls.parts_in() > 1 ? part : 0),
+                            kernel.out + (calls.parts_out() > 1 ? part : 0)};
+                    }
+                    kernel(block);
                 }
-                kernel(block);
                 if (who.two_grids) {
                     return;
                 }
                 explore::kernel_end();
                 // After the last call: only the end of a kernel would order this check, which no
                 // protocol makes, before a peer's turn in the next call.
-                const bool last = meeting.of(rank)->epoch[0] == epoch + calls.counts.size();
+                const bool last = meeting.of(rank)->epoch[0] == epoch + launches(calls);
                 const TurnsMemory& turns = steps.of(rank)->turns;
                 for (int t = 0; last && t < TurnsMemory::kMost && !explore::gave_up(timeout); ++t) {
                     if (turns.begin[t] != 0 || turns.ended[t] != 0) {

@@ -73,3 +73,10 @@ symm_explored_mutant(06_chunks turn_alone chunks/3x2 "leaves turn"
   FILE labs/06_allreduce/algorithms/chunks/chunks.hpp
   OLD [[together_.sync(block_.thread_rank() != 0 || turns_.wait(waiter_));]]
   NEW [[(block_.thread_rank() != 0 || turns_.wait(waiter_));]])
+
+# The parts of a call that is made in pieces lie further apart than those of a piece.
+symm_explored_mutant(06_chunks parts_of_piece chunks/2x1/pieces/reduce_scatter
+  "element 0: 1603 instead of 2403"
+  FILE labs/06_allreduce/algorithms/chunks/chunks.hpp
+  OLD [[per_part_ * sizeof(Pack) : call_.part_bytes);]]
+  NEW [[per_part_ * sizeof(Pack) : call_.bytes());]])

@@ -101,8 +101,7 @@ inline void copies(Scene& scene, const Calls& calls, Pieces pieces, std::size_t 
         scene.name(events + kPushed, 1, "pushed", rank);
         scene.name(events + kSent, 1, "sent", rank);
         scene.name(events + kSummed, CopyMemory::kMostPieces, "summed", rank);
-        const CopyCall call{kernel_call<float>(calls.collective, mine, rank, ranks, timeout),
-                            {barrier, rank, ranks}};
+        const CopyCall call{kernel_call<float>(calls, mine, rank, timeout), {barrier, rank, ranks}};
         const auto run = [=](SceneStream& stream, std::size_t elements_of_call) {
             CopyCall one = call;
             one.count = elements_of_call;

@@ -67,6 +67,11 @@ symm_explored_mutant(06_copy other_stream all_gather/copy/2x1 "data race on r[01
   FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
   OLD [[kBegun, reduces ? kInputs : kSums]] NEW [[kBegun, kInputs]])
 
+# The last part of a round does not fit into a slot.
+symm_explored_mutant(06_copy whole_slots copy/2x1/longest "where the scene has no memory"
+  FILE labs/06_allreduce/algorithms/copy/copy_order.hpp
+  OLD [[? (slot - kPack) *]] NEW [[? slot *]])
+
 # A peer uses data that a rank that gave up has pushed for a later call.
 symm_explored_mutant(06_copy untold copy/ends/2x1 "used data of round 2"
   FILE labs/06_allreduce/algorithms/copy/copy_kernels.hpp

@@ -60,6 +60,12 @@ int main(int argc, char** argv) {
         {
             {"copy/2x1", by_copies({2}, 2, 2, Collective::kAllReduce), false},
             {"copy/2x1/pieces", by_copies({2}, 1, 3, Collective::kAllReduce), false},
+            // Two slots hold it, but for what is left after the last pack.
+            {"copy/2x1/longest",
+             [](Scene& scene) {
+                 copies(scene, {{2}, {2 * 16 - 1}}, {1}, 4);
+             },
+             false},
             {"copy/2x1/wrap", by_copies({2}, 2, 2, Collective::kAllReduce, {~0U}), false},
             {"copy/2x1/in_place", by_copies({2}, 1, 2, Collective::kAllReduce, {.in_place = true}),
              false},

@@ -20,8 +20,8 @@ inline Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size
 
 /// Rank p is not told of a buffer that the call does not use, nor of the root's in no window.
 template <bool kRootsWindow>
-void hide_unused(Buffers& seen, const CollectiveRow& row, int rank, int p) {
-    const bool is_seen = rank == kRoot && (kRootsWindow || p == rank);
+void hide_unused(Buffers& seen, const CollectiveRow& row, int root, int rank, int p) {
+    const bool is_seen = rank == root && (kRootsWindow || p == rank);
     seen.in = row.from != Holders::kRoot || is_seen ? seen.in : kUnseen;
     seen.out = row.to != Holders::kRoot || is_seen ? seen.out : kUnseen;
 }
@@ -43,31 +43,34 @@ void two_shots(Scene& scene, Calls calls) {
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        const TwoShotParams call{kernel_call<float>(kCollective, mine, rank, who.ranks, timeout),
+        const TwoShotParams call{kernel_call<float>(calls, mine, rank, timeout),
                                  {meeting, rank, who.ranks, {}},
                                  {barrier, rank, who.ranks},
-                                 TwoShotParams::only(row_of(kCollective).from, rank, kRoot),
-                                 TwoShotParams::only(row_of(kCollective).to, rank, kRoot),
+                                 TwoShotParams::kEvery,
+                                 TwoShotParams::kEvery,
                                  !row_of(kCollective).has_parts()};
         using Kernel = TwoShot<float, kMostExplored>;
-        launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
-                            [=](const ThreadBlock& block, std::size_t count) {
-                                Kernel kernel{call};
-                                kernel.count = count;
-                                for (int p = 0; p < who.ranks; ++p) {
-                                    kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
-                                    hide_unused<kRootsWindow>(kernel.rendezvous.mine[p],
-                                                              row_of(kCollective), rank, p);
-                                }
-                                const std::uint32_t* const epoch =
-                                    &barrier.of(rank)->epoch[block.group_index()];
-                                const std::uint32_t before = block.thread_rank() == 0 ? *epoch : 0;
-                                kernel(block);
-                                if (block.thread_rank() == 0 && *epoch - before > 1) {
-                                    fail(fmt::format("rank {} passes {} barriers in a call", rank,
-                                                     *epoch - before));
-                                }
-                            });
+        launch_calls<float>(
+            scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
+            [=](const ThreadBlock& block, std::size_t count) {
+                const CollectiveRow& row = row_of(kCollective);
+                Kernel kernel{call};
+                kernel.count = count;
+                kernel.root = calls.root(count);
+                kernel.source = Kernel::only(row.from, rank, kernel.root);
+                kernel.target = Kernel::only(row.to, rank, kernel.root);
+                for (int p = 0; p < who.ranks; ++p) {
+                    kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
+                    hide_unused<kRootsWindow>(kernel.rendezvous.mine[p], row, kernel.root, rank, p);
+                }
+                const std::uint32_t* const epoch = &barrier.of(rank)->epoch[block.group_index()];
+                const std::uint32_t before = block.thread_rank() == 0 ? *epoch : 0;
+                kernel(block);
+                if (block.thread_rank() == 0 && *epoch - before > 1) {
+                    fail(
+                        fmt::format("rank {} passes {} barriers in a call", rank, *epoch - before));
+                }
+            });
     }
 }
 
