@@ -187,6 +187,38 @@ void queue_of(Scene& scene, std::uint64_t described) {
     });
 }
 
+/// A kernel of a message whose pieces have few bytes, and begin at any of them.
+void few_bytes(Scene& scene, unsigned threads) {
+    constexpr std::array<UnpackDescriptor, 5> kPieces{
+        {{8, 3, 24}, {17, 16, 33}, {36, 23, 68}, {65, 3, 97}, {72, 24, 104}}};
+    constexpr std::size_t kBytes = 128;
+    auto* const queue = scene.zeroed<UnpackQueue>(1, "queue", 0);
+    auto* const bounce = scene.allocate<std::byte>(kBytes, "bounce", 0);
+    auto* const user = scene.zeroed<std::byte>(kBytes, "user", 1);
+    std::array<std::byte, kBytes> expected{};
+    for (std::size_t i = 0; i < kBytes; ++i) {
+        bounce[i] = std::byte{static_cast<unsigned char>(i + 1)};
+    }
+    std::uint64_t bytes = 0;
+    for (std::size_t k = 0; k < kPieces.size(); ++k) {
+        const auto& [from, size, to] = queue->descriptors[k] = kPieces.at(k);
+        std::copy_n(bounce + from, size, expected.begin() + static_cast<std::ptrdiff_t>(to));
+        bytes += size;
+    }
+    queue->tail = kPieces.size();
+    const UnpackKernel kernel{
+        queue, bounce, kBytes, user, kBytes, bytes, explore::timeout_of(scene, 1), 1, 0};
+    scene.launch(1, {1, threads, sizeof(std::uint64_t)}, [=](const ThreadBlock& block) {
+        kernel(block);
+        explore::kernel_end();
+        for (std::size_t i = 0; block.thread_rank() == 0 && i < kBytes; ++i) {
+            if (user[i] != expected[i]) {
+                fail(fmt::format("byte {} is wrong", i));
+            }
+        }
+    });
+}
+
 }  // namespace
 }  // namespace symm
 
@@ -219,6 +251,8 @@ int main(int argc, char** argv) {
             {"unpack/2x1", unpacking(2, 1, 3)},
             // Two kernels, and the queue's end between their descriptors.
             {"unpack/1x2/next", unpacking(1, 2, 3, 2, kUnpackDepth - 2)},
+            {"unpack/1x1/bytes", [](Scene& scene) { few_bytes(scene, 1); }, false},
+            {"unpack/1x2/bytes", [](Scene& scene) { few_bytes(scene, 2); }, false},
             {"unpack/full", queue(kUnpackDepth), false},
             {"unpack/overfull", queue(kUnpackDepth + 1), false},
         });

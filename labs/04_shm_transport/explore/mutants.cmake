@@ -87,6 +87,12 @@ symm_explored_mutant(04 unpack_no_sync_after_tail unpack/1x2 "data race on r0.de
             const std::uint64_t end]]
   NEW [[const std::uint64_t end]])
 
+# A piece ends before its first whole word.
+symm_explored_mutant(04 unpack_no_whole_word unpack/1x1/bytes "where the scene has no memory"
+  FILE labs/04_shm_transport/connection/copy_bytes.hpp
+  OLD [[% sizeof(simt::Pack16) == 0 && bytes >= sizeof(simt::Pack16)) {]]
+  NEW [[% sizeof(simt::Pack16) == 0) {]])
+
 # The last step of a message may still be unread.
 symm_explored_mutant(04 drained_early staged/1 "data race on r1.buffer"
   FILE labs/04_shm_transport/connection/fifo.hpp

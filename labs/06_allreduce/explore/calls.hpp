@@ -67,6 +67,7 @@ struct Other {
     /// In call 1, all bits of rank 1's first two elements are set, and those of another element on
     /// each of ranks 0 and 1: as floats, a half of their sum's pack has the bits of the sentinel.
     bool all_ones = false;
+    bool replaces_sentinel = false;  ///< Results are sent as packs without flags.
     /// Each bank's second slots have packets of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
     unsigned slots = 2;                                ///< Of a mailbox, for each sender.
@@ -175,11 +176,28 @@ T& after(const Calls& calls, unsigned c, CUdeviceptr out) {
     return elements<T>(out)[calls.counts[c] * calls.parts_out()];
 }
 
+/// Fails if a half of a pack is the sentinel: it can be sent to no peer, so peers have other bits.
+inline void check_sent(int rank, const float* out, std::size_t count) {
+    const auto bits = [&](std::size_t i) {
+        return std::bit_cast<std::uint32_t>(explore::result(out + i));
+    };
+    for (std::size_t i = 0; i + 1 < count; i += 2) {
+        if ((bits(i) & bits(i + 1)) == ~std::uint32_t{0}) {
+            fail(fmt::format("rank {} has the sentinel in elements {} and {}", rank, i, i + 1));
+        }
+    }
+}
+
 /// Checks the output of call c, and that the element after it is as before.
 template <class T>
 void check(const Calls& calls, int rank, unsigned c, CUdeviceptr out) {
     if (explore::result(&after<T>(calls, c, out)) != kAfter<T>) {
         fail(fmt::format("rank {} changed the element after the output of call {}", rank, c + 1));
+    }
+    if constexpr (std::is_same_v<T, float>) {
+        if (calls.other.replaces_sentinel) {
+            check_sent(rank, elements<T>(out), calls.counts[c]);
+        }
     }
     for (std::size_t i = 0; i < calls.counts[c] * calls.parts_out(); ++i) {
         const T result = calls.result<T>(rank, c, i);

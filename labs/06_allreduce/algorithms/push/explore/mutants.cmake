@@ -54,3 +54,14 @@ symm_explored_mutant(06_push first_block_waits push/2x1x2/overlap
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[block_.wait_for_predecessor();]]
   NEW [[if (block_.group_index() == 0) { block_.wait_for_predecessor(); }]])
+# A rank keeps a sum that it cannot send, so that peers have other bits.
+symm_explored_mutant(06_push own_bits push/2x1/ones "has the sentinel in elements"
+  FILE labs/06_allreduce/algorithms/push/push.hpp
+  OLD [[        const simt::Pack16 result = without_sentinel(reduction.reduce<T>(pack, ranks));
+        for (int step = 1; step < ranks; ++step) {
+            mailbox.send(peer(step), j, result, kGather);
+        }]]
+  NEW [[        const simt::Pack16 result = reduction.reduce<T>(pack, ranks);
+        for (int step = 1; step < ranks; ++step) {
+            mailbox.send(peer(step), j, without_sentinel(result), kGather);
+        }]])
