@@ -30,7 +30,7 @@ void through_mailbox(Scene& scene, Calls calls) {
                  std::size_t{64});
     const auto slots = explore::symmetric_zeroed<simt::Pack16>(scene, who.ranks, "slots", of_rank);
     calls.collective = kCollective;
-    calls.other.replaces_sentinel = !kPackets && kRegions == 2;
+    calls.other.replaces_sentinel = calls.other.all_ones && kRegions == 2;
     for (int rank = 0; rank < who.ranks; ++rank) {
         auto* const epochs = scene.zeroed<Epochs>(1, "epochs", rank);
         std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), calls.other.epoch);
