@@ -40,6 +40,8 @@ public:
     virtual bool sync(bool vote) = 0;
     /// Waits until every thread of the warp has called it.
     virtual void sync_warp(unsigned warp) = 0;
+    /// The same for a shuffle or a vote, which orders no accesses of memory.
+    virtual void exchange_warp(unsigned warp) { sync_warp(warp); }
     /// Waits until `threads` threads have called it for this number.
     virtual void sync_named(unsigned number, unsigned threads) = 0;
     /// Waits until the work before this launch has ended.

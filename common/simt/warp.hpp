@@ -73,20 +73,20 @@ private:
     __host__ T host_shfl(T value, unsigned source) const {
         static_assert(sizeof(T) == 4 || sizeof(T) == 8);
         std::memcpy(&exchange()[thread_rank()], &value, sizeof(T));
-        sync();
+        block_.host().exchange_warp(meta_group_rank());
         T result;
         std::memcpy(&result, &exchange()[source], sizeof(T));
-        sync();  // no lane writes before all have read
+        block_.host().exchange_warp(meta_group_rank());  // no lane writes before all have read
         return result;
     }
     __host__ std::uint32_t host_ballot(bool vote) const {
         exchange()[thread_rank()] = vote ? 1 : 0;
-        sync();
+        block_.host().exchange_warp(meta_group_rank());
         std::uint32_t votes = 0;
         for (unsigned lane = 0; lane < size(); ++lane) {
             votes |= static_cast<std::uint32_t>(exchange()[lane]) << lane;
         }
-        sync();
+        block_.host().exchange_warp(meta_group_rank());
         return votes;
     }
 

@@ -22,6 +22,7 @@ void Accesses::clear() {
     freed_.clear();
     races_.clear();
     outside_.clear();
+    ++execution_;
     never_written_ = {};
     volatile_ = {};
 }

@@ -82,7 +82,7 @@ private:
                     bool is_check);
     void refuse_freed(const Thread& thread, const Access& access, bool store);
     void refuse_stack_of_another(const Thread& thread, const Access& access, bool store);
-    void check_tried(Thread& thread, const Access& access);
+    void check_tried(Thread& thread, const Access& access, bool store);
     [[noreturn]] void fail_race(const AccessRecord& race, std::uintptr_t at, long step, bool store);
     void require_memory(Thread& thread, const Access& access, bool loads);
     std::uint64_t load_of(Thread& thread, std::size_t location, const Access& access);
@@ -112,6 +112,14 @@ private:
     std::map<std::uintptr_t, Freed> freed_;  ///< By their begins.
     /// The last store to each granule of global variables and the heap.
     std::map<std::uintptr_t, OutsideStore> outside_;
+    /// Who has loaded a granule; null: several threads. Where two meet, the older one is forgotten.
+    struct OutsideLoad {
+        std::uintptr_t granule = 0;
+        const Thread* by = nullptr;
+        unsigned execution = 0;
+    };
+    std::array<OutsideLoad, 1024> loaded_;
+    unsigned execution_ = 0;
     struct {
         AtomicAccess access = {};
         bool store = false;

@@ -106,7 +106,7 @@ void st_volatile(T* p, T value) {
 #define SYMM_ATOM(order, ORDER)                                                             \
     template <class T>                                                                      \
     T atom_add_##order##_sys(T* p, T value) {                                               \
-        return __atomic_fetch_add(p, value, ORDER);                                         \
+        return std::atomic_ref(*p).fetch_add(value, static_cast<std::memory_order>(ORDER)); \
     }                                                                                       \
     template <class T>                                                                      \
     T atom_and_##order##_sys(T* p, T value) {                                               \
@@ -128,7 +128,7 @@ void st_volatile(T* p, T value) {
     }                                                                                       \
     template <class T>                                                                      \
     void red_add_##order##_sys(T* p, T value) {                                             \
-        __atomic_fetch_add(p, value, ORDER);                                                \
+        std::atomic_ref(*p).fetch_add(value, static_cast<std::memory_order>(ORDER));        \
     }
 SYMM_ATOM(relaxed, __ATOMIC_RELAXED)
 SYMM_ATOM(acquire, __ATOMIC_ACQUIRE)
@@ -174,6 +174,7 @@ SYMM_REFUSED(multimem_red, "multicast");
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 // As in cuda::atomic_ref<T, cuda::thread_scope_device>.
+#define thread_scope_thread refused_the_explorer_knows_only_thread_scope_system
 #define thread_scope_block refused_the_explorer_knows_only_thread_scope_system
 #define thread_scope_device refused_the_explorer_knows_only_thread_scope_system
 
@@ -186,7 +187,8 @@ inline int __syncthreads_or(int vote) {
 inline int __syncthreads_and(int vote) {
     return symm::explore::this_block().sync_or(vote == 0) ? 0 : 1;
 }
-inline void __syncwarp() {
+inline void __syncwarp(unsigned mask = ~0U) {
+    symm::explore::whole_warp(mask, "syncs");
     const auto& block = symm::explore::this_block();
     block.host().sync_warp(block.thread_rank() / symm::simt::kWarpSize);
 }
@@ -238,7 +240,7 @@ SYMM_REFUSED(__threadfence, "scope but the system's: use __threadfence_system()"
 SYMM_REFUSED(__threadfence_block, "scope but the system's: use __threadfence_system()");
 
 template <class T>
-T atomicAdd_system(T* p, T value) {
+T atomicAdd_system(T* p, std::type_identity_t<T> value) {
     return symm::explore::ptx::atom_add_relaxed_sys(p, value);
 }
 template <class T>
@@ -254,11 +256,11 @@ T atomicOr_system(T* p, T value) {
     return symm::explore::ptx::atom_or_relaxed_sys(p, value);
 }
 template <class T>
-T atomicExch_system(T* p, T value) {
+T atomicExch_system(T* p, std::type_identity_t<T> value) {
     return symm::explore::ptx::atom_exch_relaxed_sys(p, value);
 }
 template <class T>
-T atomicCAS_system(T* p, T expected, T value) {
+T atomicCAS_system(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
     return symm::explore::ptx::atom_cas_relaxed_sys(p, expected, value);
 }
 SYMM_REFUSED(atomicAdd, "scope but the system's: use atomicAdd_system()");

@@ -17,8 +17,15 @@ bool SceneBlock::sync(bool vote) {
 void SceneBlock::sync_warp(unsigned warp) {
     meet(warps[warp]);
 }
+void SceneBlock::exchange_warp(unsigned warp) {
+    meet(exchanges[warp]);
+}
 void SceneBlock::sync_named(unsigned number, unsigned threads) {
     MeetingPoint& point = named.try_emplace(number, MeetingPoint{"named sync"}).first->second;
+    if (!point.waiting.empty() && point.expected != threads) {
+        running->fail(fmt::format("threads wait at the named barrier {} for {} threads, and for {}",
+                                  number, point.expected, threads));
+    }
     point.expected = threads;
     meet(point);
 }

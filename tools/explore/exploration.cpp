@@ -4,6 +4,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <map>
 #include <stdexcept>
@@ -163,7 +164,12 @@ std::vector<std::uint64_t> Exploration::graph() {
 }
 
 void on_fault(int signal, siginfo_t* info, void*) {
-    if (running != nullptr) {
+    const bool is_access = signal == SIGSEGV || signal == SIGBUS;
+    if (running != nullptr && (is_access || running->runs_thread())) {
+        if (!is_access) {
+            running->fail(
+                fmt::format("{} stops: {}", running->thread().name(), ::strsignal(signal)));
+        }
         running->crash(info->si_addr);
     }
     std::signal(signal, SIG_DFL);  // the access is repeated, and faults again
@@ -262,6 +268,9 @@ Report explore(const Options& options, const std::function<void(Scene&)>& setup)
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     ::sigaction(SIGSEGV, &action, nullptr);
     ::sigaction(SIGBUS, &action, nullptr);
+    for (const int stop : {SIGABRT, SIGILL, SIGFPE, SIGTRAP}) {  // assert(), __trap() ...
+        ::sigaction(stop, &action, nullptr);
+    }
     // The first execution twice: it may be the only one.
     Options first = options;
     first.most_executions = 1;

@@ -139,8 +139,12 @@ void __tsan_func_exit() {
         frame = frame != nullptr ? frame->caller : nullptr;
     }
 }
-void __tsan_vptr_update(void**, void*) {}
-void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void** p, void*) {
+    plain(p, 8, true, PLACE, 8);
+}
+void __tsan_vptr_read(void** p) {
+    plain(p, 8, false, PLACE, 8);
+}
 
 #define SYMM_PLAIN(kind, bytes, alignment)           \
     void __tsan_##kind##read##bytes(void* p) {       \
@@ -192,6 +196,7 @@ SYMM_VOLATILE(8, std::uint64_t)
     SYMM_UPDATE(bits, T, fetch_sub, old - by)                                                   \
     SYMM_UPDATE(bits, T, fetch_and, old& by)                                                    \
     SYMM_UPDATE(bits, T, fetch_or, old | by)                                                    \
+    SYMM_UPDATE(bits, T, fetch_nand, ~(old & by))                                               \
     SYMM_UPDATE(bits, T, fetch_xor, old ^ by)                                                   \
     T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int order, \
                                                  int failure) {                                 \
@@ -246,8 +251,12 @@ int __wrap_bcmp(const void* a, const void* b, std::size_t size) {
     return __real_memcmp(a, b, size);
 }
 int __wrap_strcmp(const char* a, const char* b) {
-    plain(a, __real_strlen(a) + 1, false, PLACE);
-    plain(b, __real_strlen(b) + 1, false, PLACE);
+    std::size_t size = 0;  // up to the first difference
+    while (a[size] == b[size] && a[size] != 0) {
+        ++size;
+    }
+    plain(a, size + 1, false, PLACE);
+    plain(b, size + 1, false, PLACE);
     return __real_strcmp(a, b);
 }
 std::size_t __wrap_strlen(const char* text) {
@@ -256,12 +265,17 @@ std::size_t __wrap_strlen(const char* text) {
     return size;
 }
 const void* __wrap_memchr(const void* in, int value, std::size_t size) {
-    plain(in, size, false, PLACE);
-    return __real_memchr(in, value, size);
+    const void* const found = __real_memchr(in, value, size);
+    plain(in,
+          found == nullptr ? size
+                           : static_cast<const char*>(found) - static_cast<const char*>(in) + 1,
+          false, PLACE);
+    return found;
 }
 const char* __wrap_strchr(const char* text, int value) {
-    plain(text, __real_strlen(text) + 1, false, PLACE);
-    return __real_strchr(text, value);
+    const char* const found = __real_strchr(text, value);
+    plain(text, found == nullptr ? __real_strlen(text) + 1 : found - text + 1, false, PLACE);
+    return found;
 }
 
 // What _FORTIFY_SOURCE makes of these, and clang since version 16.

@@ -63,23 +63,27 @@ void Accesses::require_written() {
     }
 }
 
-// A plain load of a poll, with which the wait perhaps does not end.
-void Accesses::check_tried(Thread& thread, const Access& access) {
+// A plain access of a poll, with which the wait perhaps does not end.
+void Accesses::check_tried(Thread& thread, const Access& access, bool store) {
     if (!waits_.has_stored()) {
-        require_memory(thread, access, true);
+        require_memory(thread, access, !store);
     }
     for_words(access, [&](std::uintptr_t at, std::size_t size) {
         const auto* const race =
-            races_.find(at - scene_.origin(), size, {false, false}, thread.index, thread.view);
+            races_.find(at - scene_.origin(), size, {store, false}, thread.index, thread.view);
         if (race != nullptr) {
-            const long step = log_.add(thread, {"plain load", access});
-            fail_race(*race, at, step, false);
+            const long step = log_.add(thread, {store ? kPlainStore : "plain load", access});
+            fail_race(*race, at, step, store);
         }
     });
 }
 
 // Fails where the scene has no memory. Loads of what nothing has written are noted.
 void Accesses::require_memory(Thread& thread, const Access& access, bool loads) {
+    if (schedule_.is_shared_of_another(thread, access.address)) {
+        log_.fail(fmt::format("{} {} {}, which is shared memory of another block", thread.name(),
+                              loads ? "loads" : "stores into", log_.name_of(access.address)));
+    }
     const MemoryFault fault = scene_.fault_of(access.address, access.size, !loads);
     if (fault == MemoryFault::kNone) {
         return;
@@ -115,10 +119,11 @@ void Accesses::plain(Thread& thread, void* address, std::size_t size, bool store
     const Access access{scene_.modelled(address), size, place};
     const bool is_held = scene_.holds(access.address) || scene_.holds(access.address + size - 1);
     if (waits_.is_trying()) {
+        if (is_held) {
+            check_tried(thread, access, store);
+        }
         if (store) {
             waits_.keep(address, size);
-        } else if (is_held) {
-            check_tried(thread, access);
         }
         return;
     }
@@ -166,10 +171,6 @@ void Accesses::refuse_stack_of_another(const Thread& thread, const Access& acces
 // Nothing is known of the order of such accesses. Loads may be of constants: these are no steps.
 void Accesses::outside(Thread& thread, const Access& access, bool store) {
     refuse_freed(thread, access, store);
-    if (!store && outside_.empty() && !is_global(access.address)) {
-        refuse_stack_of_another(thread, access, store);
-        return;
-    }
     if (waits_.is_trying() || is_of_block(thread, access.address) ||
         (waits_.is_polling() && !is_global(access.address))) {  // a poll's own variable
         return;
@@ -182,6 +183,11 @@ void Accesses::outside(Thread& thread, const Access& access, bool store) {
     if (!store && !was_stored) {
         if (is_global(access.address)) {
             log_.add_constant_load(thread);
+        }
+        for (std::uintptr_t at = granule(access.address); at < end; ++at) {
+            OutsideLoad& load = loaded_[at % loaded_.size()];
+            const bool is_known = load.granule == at && load.execution == execution_;
+            load = {at, is_known && load.by != &thread ? nullptr : &thread, execution_};
         }
         return;
     }
@@ -201,6 +207,18 @@ void Accesses::outside(Thread& thread, const Access& access, bool store) {
                                           : log_.described(earlier),
                               log_.described(step)),
                   {earlier < 0 ? step : earlier, step});
+    }
+    for (std::uintptr_t at = granule(access.address); store && at < end; ++at) {
+        const OutsideLoad& load = loaded_[at % loaded_.size()];
+        if (load.granule == at && load.execution == execution_ && load.by != &thread) {
+            add_step();
+            log_.fail(
+                fmt::format("threads share {}, which is no memory of the scene: {} has "
+                            "loaded there, {}",
+                            log_.name_of(access.address),
+                            load.by != nullptr ? load.by->name() : "another", log_.described(step)),
+                {step});
+        }
     }
     if (store && is_global(access.address)) {
         add_step();

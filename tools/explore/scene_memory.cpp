@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <stdexcept>
 
 namespace symm::explore {
@@ -55,12 +56,26 @@ char* SceneMemory::allocate(std::size_t bytes, bool zeroed) {
 
 void SceneMemory::set_up(const void* address, std::size_t bytes) {
     const std::size_t at = offset(reinterpret_cast<std::uintptr_t>(address));
-    if (at < used_ && state_[at] == kAllocated) {
-        std::memset(state_ + at, kWritten, bytes);
+    if (at >= used_ || state_[at] == kNowhere) {  // allocate()'s own
+        return;
+    }
+    for (char& state : std::span(state_ + at, bytes)) {
+        if (state == kNowhere) {
+            is_overrun_ = true;
+            return;
+        }
+        state = kWritten;
     }
 }
 
+void SceneMemory::forget(const char* begin, std::size_t bytes) {
+    std::memset(state_ + (begin - begin_), kAllocated, bytes);
+}
+
 void SceneMemory::end_setup() {
+    if (is_overrun_) {
+        throw std::runtime_error("the setup stores beyond the end of an allocation");
+    }
     for (const auto& [begin, bytes] : allocations_) {
         std::memcpy(known_ + (begin - begin_), begin, bytes);
     }

@@ -43,6 +43,8 @@ public:
     /// The setup of the scene has stored these bytes, and has ended.
     void set_up(const void* address, std::size_t bytes);
     void end_setup();
+    /// Nothing has written these bytes any more.
+    void forget(const char* begin, std::size_t bytes);
     /// Brings the `__shared__` variables of the block with this copy to their places.
     void bring(char* copy);
 
@@ -94,6 +96,7 @@ private:
     char* const known_;  ///< Each byte after the last store that the explorer has seen,
     char* const state_;  ///< and whether it is allocated, and written.
     std::size_t used_ = 0;
+    bool is_overrun_ = false;  ///< By the setup.
     std::vector<Range> allocations_;
     std::pair<std::uintptr_t, std::size_t> stored_{};  ///< By the plain store that comes next.
     char* const statics_ = &__start_symm_shared;  ///< The places of all `__shared__` variables.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -48,8 +49,12 @@ std::span<Thread> Schedule::launch(Scene& scene, int rank, const Shape& shape, b
         block.values.resize(threads);
         block.exchange = block.values.data();
         if (shape.shared_bytes != 0) {
-            block.shared =
+            block.shared_bytes = shape.shared_bytes;
+            auto* const shared =
                 scene.allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
+            const auto begin = reinterpret_cast<std::uintptr_t>(block.shared = shared);
+            shared_ = {std::min(shared_.first, begin),
+                       std::max(shared_.second, begin + shape.shared_bytes)};
         }
         char* statics = nullptr;
         if (const std::size_t bytes = memory_.static_bytes(); bytes != 0) {
@@ -59,6 +64,8 @@ std::span<Thread> Schedule::launch(Scene& scene, int rank, const Shape& shape, b
         block.whole.expected = threads;
         for (unsigned first = 0; first < threads; first += simt::kWarpSize) {
             block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, threads - first)});
+            block.exchanges.push_back({"shfl.sync", std::min(simt::kWarpSize, threads - first)});
+            block.exchanges.back().orders = false;
         }
         for (unsigned t = 0; t < threads; ++t) {
             if (count_ == kMostThreads) {
@@ -95,6 +102,14 @@ const Thread* Schedule::owner_of_stack(std::uintptr_t address) const {
     const auto all = std::span(threads_).first(count_);
     const auto found = std::ranges::find_if(all, is_its);
     return found == all.end() ? nullptr : &*found;
+}
+
+bool Schedule::is_shared_of_another(const Thread& thread, std::uintptr_t address) const {
+    return shared_.first <= address && address < shared_.second &&
+           std::ranges::any_of(blocks_, [&](const SceneBlock& block) {
+               return &block != thread.scene_block &&
+                      address - reinterpret_cast<std::uintptr_t>(block.shared) < block.shared_bytes;
+           });
 }
 
 void Schedule::run_ready() {
@@ -143,7 +158,9 @@ void Schedule::pass(MeetingPoint& point) const {
         past.insert(thread->view.past);
     }
     for (Thread* const thread : point.waiting) {
-        thread->view.now = all;
+        if (point.orders) {
+            thread->view.now = all;
+        }
         thread->view.past = past;
         thread->view.now.step(thread->index);
         if (is_fence) {
@@ -151,7 +168,19 @@ void Schedule::pass(MeetingPoint& point) const {
         }
         thread->gave_up |= gave_up;
         if (point.ends_kernel) {
-            thread->scene_block->whole.left = 0;
+            SceneBlock& block = *thread->scene_block;
+            block.whole.left = 0;
+            for (auto* const points : {&block.warps, &block.exchanges}) {
+                for (MeetingPoint& warp : *points) {
+                    warp.left = 0;
+                }
+            }
+            if (block.shared != nullptr) {
+                memory_.forget(static_cast<char*>(block.shared), block.shared_bytes);
+            }
+            if (thread->statics != nullptr) {
+                memory_.forget(thread->statics, memory_.static_bytes());
+            }
         }
         thread->state = ThreadState::kReady;
     }
@@ -161,11 +190,17 @@ void Schedule::pass(MeetingPoint& point) const {
 }
 
 void Schedule::leave_block(Thread& thread) {
-    MeetingPoint& whole = thread.scene_block->whole;
-    ++whole.left;
-    whole.left_past.insert(thread.view.past);
-    if (!whole.waiting.empty() && whole.waiting.size() + whole.left == whole.expected) {
-        pass(whole);
+    SceneBlock& block = *thread.scene_block;
+    const std::size_t warp = static_cast<std::size_t>(thread.number) / simt::kWarpSize;
+    // No shuffle may read it any more.
+    std::memset(&block.values[static_cast<std::size_t>(thread.number)], kUnwritten,
+                sizeof(std::uint64_t));
+    for (MeetingPoint* const point : {&block.whole, &block.warps[warp], &block.exchanges[warp]}) {
+        ++point->left;
+        point->left_past.insert(thread.view.past);
+        if (!point->waiting.empty() && point->waiting.size() + point->left == point->expected) {
+            pass(*point);
+        }
     }
 }
 

@@ -103,6 +103,7 @@ struct MeetingPoint {
     const char* name;
     std::size_t expected = 0;
     bool ends_kernel = false;
+    bool orders = true;  ///< Memory.
     std::vector<Thread*> waiting = {};
     bool vote = false, result = false;
     std::uint64_t passed = 0;  ///< How often all have passed it.
@@ -113,6 +114,7 @@ struct MeetingPoint {
 struct SceneBlock final : simt::HostBlock {
     bool sync(bool vote) override;
     void sync_warp(unsigned warp) override;
+    void exchange_warp(unsigned warp) override;
     void sync_named(unsigned number, unsigned threads) override;
     void wait_for_predecessor() override;
     void launch_dependents() override;
@@ -120,7 +122,8 @@ struct SceneBlock final : simt::HostBlock {
     dim3 dim;                           ///< Threads.
     std::vector<std::uint64_t> values;  ///< HostBlock::exchange.
     MeetingPoint whole{"block.sync"};
-    std::vector<MeetingPoint> warps;
+    std::vector<MeetingPoint> warps, exchanges;
+    std::size_t shared_bytes = 0;
     std::map<unsigned, MeetingPoint> named;  ///< By number.
     MeetingPoint* kernel_end = nullptr;      ///< Null in a stream.
 };
@@ -138,6 +141,8 @@ public:
     std::span<Thread> threads() { return {threads_.data(), count_}; }
     /// The thread on whose stack this address is, or null.
     const Thread* owner_of_stack(std::uintptr_t address) const;
+    /// Whether this address is of shared memory of another block than the thread's.
+    bool is_shared_of_another(const Thread& thread, std::uintptr_t address) const;
     /// Runs threads until none is ready. Throws what a thread threw.
     void run_ready();
 
@@ -156,7 +161,8 @@ private:
     std::size_t count_ = 0;                                            ///< In this execution.
     /// All stacks lie between these addresses.
     std::pair<std::uintptr_t, std::uintptr_t> stacks_{~std::uintptr_t{0}, 0};
-    std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
+    std::pair<std::uintptr_t, std::uintptr_t> shared_{~std::uintptr_t{0}, 0};  ///< Likewise.
+    std::map<int, MeetingPoint> kernel_ends_;                                  ///< By rank.
     std::deque<SceneBlock> blocks_;
 };
 

@@ -130,6 +130,13 @@ const Case kCases[] = {
      "threads share memory of the heap, which is no memory of the scene: r0.b0.t0 has stored "
      "there, plain load by r1.b0.t0",
      {[] { *of_a_heap = 5, flag->store(1, release); }, [] { wait(1), *behind = *of_a_heap; }}},
+    {"memory of the heap, loaded first",
+     "threads share memory of the heap, which is no memory of the scene: r0.b0.t0 has loaded "
+     "there, plain store by r1.b0.t0",
+     {[] { *behind = *of_a_heap, flag->store(1, release); }, [] { wait(1), *of_a_heap = 5; }}},
+    {"an update of what nothing has written",
+     "=> r0.b0.t0 loads numbers.0., which nothing has written",
+     {[] { *numbers += 1; }}},
     {"memory of the heap that was freed",
      "r1.b0.t0 loads memory of the heap that r0.b0.t0 has freed",
      {[] {

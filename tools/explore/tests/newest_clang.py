@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).resolve().parents[2] / "lab"))
 from packages import install, output_of  # noqa: E402
 
-TARGETS = ["litmus", "programs", "memory", "streams", "cuda_kernel", "04"]
+TARGETS = ["litmus", "programs", "memory", "blocks", "streams", "cuda_kernel", "04"]
 PRECOMPILED = re.compile(r"-Winvalid-pch|-Xclang (-include-pch|-include) -Xclang \S+ ?|"
                          r"-Xclang -fno-pch-timestamp")
 

@@ -34,7 +34,7 @@ symm_explored_mutant(06_push one_bank push/2x1 "no thread can go on|instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 # A result has the sentinel's bits.
-symm_explored_mutant(06_push sentinel_in_result push/2x1/ones "no thread can go on"
+symm_explored_mutant(06_push sentinel_in_result push/2x1/ones "has the sentinel in elements"
   FILE labs/06_allreduce/algorithms/push/push.hpp
   OLD [[without_sentinel(reduction.reduce<T>(pack, ranks))]]
   NEW [[reduction.reduce<T>(pack, ranks)]])
