@@ -80,15 +80,27 @@ def trace(args):
            *args.arguments)
 
 
+def scenes_of(source: Path) -> str:
+    """The texts that name an explorer's scenes: of its source, and of its headers of that kind."""
+    text = source.read_text()
+    headers = re.findall(r'#include "(\S*explore/\S+\.hpp)"', text)
+    return text + "".join(Path(header).read_text() for header in headers)
+
+
 def explore(args):
     """Needs clang, whose -fsanitize=thread inserts a call before each access."""
     only, label = args.what or "", r"\w+"
     if re.fullmatch("0[456]", only):
         only, label = "", f"lab{only}"
-    sources = "".join(path.read_text() for path in (
-        *sorted(Path("labs").glob("*/CMakeLists.txt")), Path("symm/CMakeLists.txt"),
-        Path("tools/explore/foreign/CMakeLists.txt")))
-    names = re.findall(rf"^symm_exploration\((\S+) {label} ", sources, re.M)
+    programs = [(name, path.parent / source)
+                for path in (*sorted(Path("labs").glob("*/CMakeLists.txt")),
+                             Path("symm/CMakeLists.txt"),
+                             Path("tools/explore/foreign/CMakeLists.txt"))
+                for name, source in re.findall(
+                    rf"^symm_exploration\((\S+) {label} SOURCES ([^\s)]+)", path.read_text(), re.M)]
+    # Those that can have such a protocol; without any, all are asked.
+    names = [name for name, source in programs if f'"{only.partition("/")[0]}' in scenes_of(source)]
+    names = names or [name for name, _ in programs]
     if re.fullmatch(r"\d+\.\d+/\d+", only):  # an exercise's answer
         names = ["values"]
     builds.build("tsan", *(f"explore_{name}" for name in names))

@@ -14,8 +14,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "lab"))
 from packages import install, output_of  # noqa: E402
 
 TARGETS = ["litmus", "programs", "memory", "blocks", "streams", "cuda_kernel", "04"]
-PRECOMPILED = re.compile(r"-Winvalid-pch|-Xclang (-include-pch|-include) -Xclang \S+ ?|"
-                         r"-Xclang -fno-pch-timestamp")
+# What belongs to the other clang: precompiled headers, and its warnings as errors.
+NOT_TAKEN = re.compile(r"-Winvalid-pch|-Xclang (-include-pch|-include) -Xclang \S+ ?|"
+                       r"-Xclang -fno-pch-timestamp|-Werror\S*")
 
 
 def newest() -> str:
@@ -29,7 +30,7 @@ def newest() -> str:
 def explore(target: str, build: Path, compiler: str):
     commands = output_of("ninja", "-C", str(build), "-t", "commands", target).splitlines()
     [compiled] = [one for one in commands if re.search(rf"/{target}.dir/\S*.o -c ", one)]
-    options, source = PRECOMPILED.sub("", compiled.partition("clang++ ")[2]).split(" -c ")
+    options, source = NOT_TAKEN.sub("", compiled.partition("clang++ ")[2]).split(" -c ")
     objects = f"{target}.{compiler}/"
     for folder in re.findall(rf"-o (\S*)/{target}.dir/", options):
         (build / folder / objects / "Unity").mkdir(parents=True, exist_ok=True)
