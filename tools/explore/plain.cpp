@@ -1,22 +1,11 @@
 // Plain accesses, and what every access is checked for.
 
 #include <algorithm>
-#include <iterator>
 
 #include "tools/explore/accesses.hpp"
 
 namespace symm::explore {
 namespace {
-
-/// Of memory that is not the scene's, so many bytes at an aligned address are one thing.
-constexpr std::uintptr_t kGranule = 4;
-
-/// Whether it is what the threads of a warp or a block exchange in its functions.
-bool is_of_block(const Thread& thread, std::uintptr_t address) {
-    const auto& values = thread.scene_block->values;
-    const auto begin = reinterpret_cast<std::uintptr_t>(values.data());
-    return address - begin < values.size() * sizeof(values[0]);
-}
 
 /// Calls `use(at, size)` with the access's part of each word of 8 bytes.
 template <class Use>
@@ -157,89 +146,6 @@ void Accesses::plain_step(Thread& thread, const Access& access, bool store, std:
     if (store) {
         memory_.forget(access.address, access.size);
         scene_.will_store(access.address, access.size);
-    }
-}
-
-void Accesses::refuse_stack_of_another(const Thread& thread, const Access& access, bool store) {
-    if (const Thread* const owner = schedule_.owner_of_stack(access.address);
-        owner != nullptr && owner != &thread) {
-        log_.fail(fmt::format("{} {} a variable of {}, on its stack", thread.name(),
-                              store ? "stores into" : "loads", owner->name()));
-    }
-}
-
-// Nothing is known of the order of such accesses. Loads may be of constants: these are no steps.
-void Accesses::outside(Thread& thread, const Access& access, bool store) {
-    refuse_freed(thread, access, store);
-    if (waits_.is_trying() || is_of_block(thread, access.address) ||
-        (waits_.is_polling() && !is_global(access.address))) {  // a poll's own variable
-        return;
-    }
-    refuse_stack_of_another(thread, access, store);
-    const auto granule = [](std::uintptr_t address) { return address / kGranule; };
-    const std::uintptr_t end = granule(access.address + access.size - 1) + 1;
-    const auto found = outside_.lower_bound(granule(access.address));
-    const bool was_stored = found != outside_.end() && found->first < end;
-    if (!store && !was_stored) {
-        if (is_global(access.address)) {
-            log_.add_constant_load(thread);
-        }
-        for (std::uintptr_t at = granule(access.address); at < end; ++at) {
-            OutsideLoad& load = loaded_[at % loaded_.size()];
-            const bool is_known = load.granule == at && load.execution == execution_;
-            load = {at, is_known && load.by != &thread ? nullptr : &thread, execution_};
-        }
-        return;
-    }
-    long step = -1;
-    const auto add_step = [&] {
-        step = log_.add(thread, {access.order ? (store ? "store" : "load")
-                                 : store      ? kPlainStore
-                                              : "plain load",
-                                 access});
-    };
-    if (was_stored && found->second.thread != &thread) {
-        const long earlier = found->second.step;
-        add_step();
-        log_.fail(fmt::format("threads share {}, which is no memory of the scene: {}, {}",
-                              log_.name_of(access.address),
-                              earlier < 0 ? found->second.thread->name() + " has stored there"
-                                          : log_.described(earlier),
-                              log_.described(step)),
-                  {earlier < 0 ? step : earlier, step});
-    }
-    for (std::uintptr_t at = granule(access.address); store && at < end; ++at) {
-        const OutsideLoad& load = loaded_[at % loaded_.size()];
-        if (load.granule == at && load.execution == execution_ && load.by != &thread) {
-            add_step();
-            log_.fail(
-                fmt::format("threads share {}, which is no memory of the scene: {} has "
-                            "loaded there, {}",
-                            log_.name_of(access.address),
-                            load.by != nullptr ? load.by->name() : "another", log_.described(step)),
-                {step});
-        }
-    }
-    if (store && is_global(access.address)) {
-        add_step();
-    }
-    for (std::uintptr_t at = granule(access.address); store && at < end; ++at) {
-        outside_[at] = {&thread, step};
-    }
-}
-
-void Accesses::keep_freed(const Thread& thread, void* memory, std::size_t size) {
-    freed_[reinterpret_cast<std::uintptr_t>(memory)] = {memory, size, &thread};
-}
-
-void Accesses::refuse_freed(const Thread& thread, const Access& access, bool store) {
-    const auto after = freed_.upper_bound(access.address);
-    if (after == freed_.begin()) {
-        return;
-    }
-    if (const auto& [begin, freed] = *std::prev(after); access.address - begin < freed.size) {
-        log_.fail(fmt::format("{} {} memory of the heap that {} has freed", thread.name(),
-                              store ? "stores into" : "loads", freed.thread->name()));
     }
 }
 

@@ -141,6 +141,23 @@ bool Schedule::meet(Thread& thread, MeetingPoint& point, bool vote) {
     return point.result;
 }
 
+// All threads of its block are there again, and its shared memory holds nothing.
+void Schedule::begin_kernel(const Thread& thread) const {
+    SceneBlock& block = *thread.scene_block;
+    block.whole.left = 0;
+    for (auto* const points : {&block.warps, &block.exchanges}) {
+        for (MeetingPoint& warp : *points) {
+            warp.left = 0;
+        }
+    }
+    if (block.shared != nullptr) {
+        memory_.forget(static_cast<char*>(block.shared), block.shared_bytes);
+    }
+    if (thread.statics != nullptr) {
+        memory_.forget(thread.statics, memory_.static_bytes());
+    }
+}
+
 void Schedule::pass(MeetingPoint& point) const {
     if (point.ends_kernel) {
         log_.refuse_unseen();
@@ -168,19 +185,7 @@ void Schedule::pass(MeetingPoint& point) const {
         }
         thread->gave_up |= gave_up;
         if (point.ends_kernel) {
-            SceneBlock& block = *thread->scene_block;
-            block.whole.left = 0;
-            for (auto* const points : {&block.warps, &block.exchanges}) {
-                for (MeetingPoint& warp : *points) {
-                    warp.left = 0;
-                }
-            }
-            if (block.shared != nullptr) {
-                memory_.forget(static_cast<char*>(block.shared), block.shared_bytes);
-            }
-            if (thread->statics != nullptr) {
-                memory_.forget(thread->statics, memory_.static_bytes());
-            }
+            begin_kernel(*thread);
         }
         thread->state = ThreadState::kReady;
     }

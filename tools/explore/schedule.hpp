@@ -153,6 +153,7 @@ public:
 
 private:
     void pass(MeetingPoint& point) const;
+    void begin_kernel(const Thread& thread) const;
 
     const KernelEnd kernel_end_;
     SceneMemory& memory_;
