@@ -28,12 +28,22 @@ NOT_TAKEN = re.compile(r"^.*?clang\+\+ |-Winvalid-pch|-Xclang -include(-pch)? -X
                        r"-Xclang -fno-pch-timestamp|-Werror\S*|-MD -MT \S+ -MF \S+")
 
 
+def newest_version() -> int:
+    def known() -> int:
+        names = output_of("apt-cache", "pkgnames", "clang-")
+        return max(map(int, re.findall(r"^clang-(\d+)$", names, re.M)), default=0)
+
+    if known() < 16:  # there are no lists of packages yet
+        subprocess.run([*(["sudo"] if os.geteuid() else []), "apt-get", "update", "-q"],
+                       stdout=subprocess.DEVNULL, check=True)
+    return known()
+
+
 class Newest:
     """The newest clang, which compiles what `build` has compiled."""
 
     def __init__(self, build: Path):
-        versions = re.findall(r"^clang-(\d+)$", output_of("apt-cache", "pkgnames", "clang-"), re.M)
-        name = f"clang-{max(map(int, versions))}"
+        name = f"clang-{newest_version()}"
         install(name)
         self.compiler = name.replace("clang", "clang++")
         self.build = build
