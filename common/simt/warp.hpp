@@ -69,24 +69,27 @@ private:
         return &block_.host().exchange[meta_group_rank() * kSize];
     }
 
+    /// Until all lanes have stored, or loaded, such a value.
+    __host__ void host_wait() const { block_.host().exchange_warp(meta_group_rank()); }
+
     template <class T>
     __host__ T host_shfl(T value, unsigned source) const {
         static_assert(sizeof(T) == 4 || sizeof(T) == 8);
         std::memcpy(&exchange()[thread_rank()], &value, sizeof(T));
-        block_.host().exchange_warp(meta_group_rank());
+        host_wait();
         T result;
         std::memcpy(&result, &exchange()[source], sizeof(T));
-        block_.host().exchange_warp(meta_group_rank());  // no lane writes before all have read
+        host_wait();  // no lane writes before all have read
         return result;
     }
     __host__ std::uint32_t host_ballot(bool vote) const {
         exchange()[thread_rank()] = vote ? 1 : 0;
-        block_.host().exchange_warp(meta_group_rank());
+        host_wait();
         std::uint32_t votes = 0;
         for (unsigned lane = 0; lane < size(); ++lane) {
             votes |= static_cast<std::uint32_t>(exchange()[lane]) << lane;
         }
-        block_.host().exchange_warp(meta_group_rank());
+        host_wait();
         return votes;
     }
 

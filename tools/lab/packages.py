@@ -36,6 +36,19 @@ def version(text: str) -> tuple:
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
+def as_root() -> str:
+    """The program that runs another one as root."""
+    return "env" if os.geteuid() == 0 else "sudo"
+
+
+def update_lists():
+    """Of the packages that there are."""
+    print("updating the list of packages", flush=True)
+    if subprocess.run([as_root(), "apt-get", "update", "-q"], stdout=subprocess.DEVNULL,
+                      check=False).returncode != 0:
+        print("(could not update it)", flush=True)
+
+
 def install(*packages: str):
     """Installs those that are missing, if there is Debian's package manager. A name that begins
     with a question mark is optional: it is installed if this release has it."""
@@ -53,23 +66,19 @@ def install(*packages: str):
     if not missing:
         return
     is_required = not all(package.startswith("?") for package in missing)
-    as_root = "env" if os.geteuid() == 0 else "sudo"
-    if not shutil.which(as_root):
+    if not shutil.which(as_root()):
         if is_required:
             raise Failure("install these packages first: " +
                           " ".join(package.lstrip("?") for package in missing))
         return
-    print("updating the list of packages", flush=True)
-    if subprocess.run([as_root, "apt-get", "update", "-q"], stdout=subprocess.DEVNULL,
-                      check=False).returncode != 0:
-        print("(could not update it)", flush=True)
+    update_lists()
     wanted = [package.lstrip("?") for package in missing
               if not package.startswith("?") or is_known(package)]
     if not wanted:
         return
     print("installing", *wanted, flush=True)
     with subprocess.Popen(
-            [as_root, "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y",
+            [as_root(), "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y",
              "--no-install-recommends", "-o", "DPkg::Lock::Timeout=120", *wanted],
             stdout=subprocess.PIPE, text=True, errors="replace") as process:
         for line in process.stdout:

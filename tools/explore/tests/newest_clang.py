@@ -17,7 +17,7 @@ from unseen import unseen
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "lab"))
-from packages import install, output_of  # noqa: E402
+from packages import install, output_of, update_lists  # noqa: E402
 
 RUN = ["litmus", "programs", "memory", "blocks", "streams", "cuda_kernel", "04"]
 LOOKED_AT = ["04", "05", "ring", "06_mailbox_by_rule", "06_windows_by_rule", "06_ring_by_rule",
@@ -34,8 +34,7 @@ def newest_version() -> int:
         return max(map(int, re.findall(r"^clang-(\d+)$", names, re.M)), default=0)
 
     if known() < 16:  # there are no lists of packages yet
-        subprocess.run([*(["sudo"] if os.geteuid() else []), "apt-get", "update", "-q"],
-                       stdout=subprocess.DEVNULL, check=True)
+        update_lists()
     return known()
 
 
@@ -65,8 +64,8 @@ class Newest:
         self.run(f"{self.compiler} {options} -S -emit-llvm -o {file} {source}")
         return file
 
-    def explore(self, name: str):
-        target, file = f"explore_{name}", self.code(name)
+    def explore(self, name: str, file: Path):
+        target = f"explore_{name}"
         self.run(f"{self.compiler} -O1 -Xclang -disable-llvm-passes -c -o {file}.o {file}")
         program = self.folder / target
         linked = self.commands(target)[-1].replace(f"-o bin/{target} ", f"-o {program} ")
@@ -74,8 +73,8 @@ class Newest:
         print(f"{target}, compiled by {self.compiler}", flush=True)
         self.run(str(program))
 
-    def find_none(self, name: str):
-        found = {one for one in unseen(self.code(name).read_text(encoding="utf-8"))
+    def find_none(self, name: str, file: Path):
+        found = {one for one in unseen(file.read_text(encoding="utf-8"))
                  if one.partition(":")[0] not in DELIBERATE}
         if found:
             sys.exit("\n".join([f"explore_{name} has accesses that no explorer sees:", *found]))
@@ -97,8 +96,10 @@ def main(build: str):
     newest = Newest(Path(build).resolve())
     newest.find_all()
     with futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(newest.find_none, LOOKED_AT))
-        list(pool.map(newest.explore, RUN))
+        names = sorted({*LOOKED_AT, *RUN})
+        codes = dict(zip(names, pool.map(newest.code, names), strict=True))
+        list(pool.map(newest.find_none, LOOKED_AT, map(codes.get, LOOKED_AT)))
+        list(pool.map(newest.explore, RUN, map(codes.get, RUN)))
 
 
 main(*sys.argv[1:])

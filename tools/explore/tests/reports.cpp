@@ -7,13 +7,13 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "common/simt/atomic.hpp"
 #include "tools/explore/counterexample.hpp"
 #include "tools/explore/explore.hpp"
+#include "tools/explore/tests/is_as_expected.hpp"
 
 namespace symm::explore {
 namespace {
@@ -250,17 +250,6 @@ const Case kCases[] = {
      {[] { *data = 5, kernel_end(), x->store(1, relaxed); }, [] { wait(x, 1), expect(*data, 5); }},
      {.kernel_end = KernelEnd::kNothing}},
 };
-
-bool is_as_expected(const std::string& name, const std::string& expected, const Report& report) {
-    const std::string text = report.exhausted
-                                 ? fmt::format("{} executions", report.executions)
-                                 : fmt::format("{}", fmt::join(counterexample(report), "\n"));
-    const bool right = std::regex_search(text, std::regex(expected));
-    if (!right) {
-        fmt::print("{}: expected '{}', not '{}'\n", name, expected, text);
-    }
-    return right;
-}
 
 /// Thread 0 of a block returns, the others synchronize.
 Report leave_early(bool announced) {

@@ -7,12 +7,11 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <regex>
 #include <set>
 #include <vector>
 
-#include "tools/explore/counterexample.hpp"
 #include "tools/explore/explore.hpp"
+#include "tools/explore/tests/is_as_expected.hpp"
 
 namespace symm::explore {
 namespace {
@@ -261,14 +260,7 @@ const Reported kReported[] = {
 bool is_reported_right(const Reported& test) {
     const Report report =
         explore(test.options, [&](Scene& scene) { add(scene, test.kernels, [] {}); });
-    const std::string text = report.exhausted
-                                 ? fmt::format("{} executions", report.executions)
-                                 : fmt::format("{}", fmt::join(counterexample(report), "\n"));
-    const bool right = std::regex_search(text, std::regex(test.report));
-    if (!right) {
-        fmt::print("{}: expected '{}', not '{}'\n", test.test, test.report, text);
-    }
-    return right;
+    return is_as_expected(test.test, test.report, report);
 }
 
 }  // namespace
