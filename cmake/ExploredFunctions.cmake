@@ -26,16 +26,17 @@ set(waiting "sched_yield|nanosleep|pthread_self|__errno_location|__libc_single_t
 set(numbers "(sqrt|cbrt|fma|fmin|fmax|fabs|fmod|remainder|copysign|hypot|floor|ceil|round|trunc|\
 rint|nearbyint|lround|llround|lrint|llrint|exp|exp2|expm1|log|log2|log10|log1p|pow|ldexp|sin|cos|\
 tan|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc)[fl]?")
-set(mangled "operator (new|delete)|(.* )?(std|fmt|symm|__cxxabiv1|__gnu_cxx)::|\
-(vtable|typeinfo|VTT|guard variable) ")
-set(chance "std::(random_device|thread|jthread)::.*")
+# Templates' names begin with the type that they return, and have no arguments here.
+set(mangled "operator (new|delete).*|(.* )?(std|fmt|symm|__cxxabiv1|__gnu_cxx)::[^ ]*(operator .*)?|\
+(vtable|typeinfo|VTT|guard variable) .*")
+set(refused "std::(random_device|thread|jthread)::.*|__cxa_throw")
 
 string(REPLACE "|" ";" objects "${OBJECTS}")
 list(FILTER objects EXCLUDE REGEX "\\.pch$")
 execute_process(COMMAND "${NM}" --demangle ${objects} OUTPUT_VARIABLE symbols
                 COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," symbols "${symbols}")
-string(REGEX REPLACE "[][]" " " symbols "${symbols}")  # abi tags: lists need pairs of them
+string(REGEX REPLACE "\\[(abi:[^]]*)?\\]?|\\]" "" symbols "${symbols}")  # lists need pairs of them
 string(REPLACE "\n" ";" symbols "${symbols}")
 set(undefined)
 set(defined)
@@ -50,14 +51,20 @@ list(REMOVE_ITEM undefined ${defined} "")
 list(REMOVE_DUPLICATES undefined)
 set(unseen)
 foreach(symbol IN LISTS undefined)
-  string(REGEX REPLACE "\\(.*" "" name "${symbol}")
-  if(NOT name MATCHES "^(${replaced}|${compilers}|${output}|${waiting}|${numbers}|${ALLOWED})$" AND
-     (NOT name MATCHES "^(${mangled})" OR name MATCHES "^(${chance})$"))
+  set(name "${symbol}")
+  while(name MATCHES "<[^<>]*>")
+    string(REGEX REPLACE "<[^<>]*>" "" name "${name}")
+  endwhile()
+  string(REGEX REPLACE "\\(.*" "" name "${name}")
+  string(STRIP "${name}" name)
+  if(NOT name MATCHES "^(${ALLOWED})$" AND (name MATCHES "^(${refused})$" OR
+     NOT name MATCHES "^(${replaced}|${compilers}|${output}|${waiting}|${numbers}|${mangled})$"))
     list(APPEND unseen "${name}")
   endif()
 endforeach()
 if(unseen)
   list(JOIN unseen ", " names)
+  string(REPLACE "__cxa_throw" "throw (__cxa_throw)" names "${names}")
   list(JOIN unseen " " arguments)
   message(FATAL_ERROR "${PROGRAM} calls functions whose accesses of memory the explorer would not "
     "see: ${names}. Do without them in scenes. If they access nothing that threads share, allow "

@@ -53,7 +53,9 @@ CHEATS = [
     ("an exit with success", "B.8", "    static const int late = std::atexit([] { std::_Exit(0); "
      "});\n", "A chunk begins at a wrong byte"),
     ("an exit with success, explored", "B.5", "    static const int late = std::atexit([] { "
-     "std::_Exit(0); });\n", "A rank waits for data"),
+     "std::_Exit(0); });\n", "calls atexit, whose accesses"),
+    ("a destructor that exits, explored", "B.5", "    static const struct Late {\n"
+     "        ~Late() { std::_Exit(0); }\n    } late;\n", "A rank waits for data"),
     ("a forged report", "01.5", """\
     for (int file = 3; file < 64; ++file) {
         (void)!::write(file, "right Growable.Grows\\n", 21);

@@ -1,12 +1,14 @@
 #include "tools/explore/log.hpp"
 
 #include <fmt/format.h>
+#include <link.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <string_view>
 
 #include "tools/explore/schedule.hpp"
@@ -29,11 +31,34 @@ std::string number_text(std::uint64_t value) {
 
 extern "C" char __data_start, _end;  // NOLINT: the linker's: all global variables lie between them
 
+/// The program's `thread_local` variables, of this thread of the host. The first module that the
+/// linker knows is the program.
+std::span<const char> thread_locals() {
+    std::span<const char> found;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* module, std::size_t, void* result) {
+            for (const auto& part : std::span(module->dlpi_phdr, module->dlpi_phnum)) {
+                if (part.p_type == PT_TLS && module->dlpi_tls_data != nullptr) {
+                    *static_cast<std::span<const char>*>(result) = {
+                        static_cast<const char*>(module->dlpi_tls_data), part.p_memsz};
+                }
+            }
+            return 1;
+        },
+        &found);
+    return found;
+}
+
 }  // namespace
 
 bool is_global(std::uintptr_t address) {
     const auto* const at = reinterpret_cast<const char*>(address);
     return &__data_start <= at && at < &_end;
+}
+
+bool is_thread_local(std::uintptr_t address) {
+    static const std::span<const char> kAll = thread_locals();
+    return address - reinterpret_cast<std::uintptr_t>(kAll.data()) < kAll.size();
 }
 
 void Log::clear() {

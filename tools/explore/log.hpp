@@ -24,6 +24,8 @@ struct Thread;
 
 /// Whether a global variable, or constant, has this address.
 bool is_global(std::uintptr_t address);
+/// Whether it is the address of one of the program's `thread_local` variables.
+bool is_thread_local(std::uintptr_t address);
 
 /// A function that a thread is in, and those that called it.
 struct Frame {

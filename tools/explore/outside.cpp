@@ -30,6 +30,9 @@ void Accesses::refuse_stack_of_another(const Thread& thread, const Access& acces
 // Nothing is known of the order of such accesses. Loads may be of constants: these are no steps.
 void Accesses::outside(Thread& thread, const Access& access, bool store) {
     refuse_freed(thread, access, store);
+    if (is_thread_local(access.address)) {  // all threads run on one of the host
+        log_.fail(fmt::format("{} uses a thread_local variable: kernels have none", thread.name()));
+    }
     if (waits_.is_trying() || is_of_block(thread, access.address) ||
         (waits_.is_polling() && !is_global(access.address))) {  // a poll's own variable
         return;

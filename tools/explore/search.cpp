@@ -20,7 +20,8 @@ void add_awake(const std::vector<ThreadMove>& moves, int thread,
 void refuse_chance() {
     throw std::runtime_error(
         "the scene is not deterministic: with the same choices its threads made other steps. Does "
-        "it use random numbers, the time, or addresses of the heap?");
+        "it use random numbers, the time, addresses of the heap, or a static variable that its "
+        "first use initializes?");
 }
 
 void Search::begin_execution() {

@@ -27,6 +27,8 @@ REFUSED = [
      "the explorer knows no scope but the system's: use __threadfence_system"),
     (["if (t < ranks.count) {", "if (rand() % 7 != 3 && t < ranks.count) {"],
      r"explorer\s+would\s+not\s+see:\s+rand"),
+    (["if (t < ranks.count) {", "if (t == 99) { throw t; } if (t < ranks.count) {"],
+     r"not\s+see:\s+throw\s+\(__cxa_throw\)"),
     (["cuda::thread_scope_system", "cuda::thread_scope_device"],
      "refused_the_explorer_knows_only_thread_scope_system"),
 ]

@@ -32,6 +32,7 @@ std::uint32_t* numbers;    // eight that nothing has written
 std::uint32_t* behind;     // zeroed: allocated after them
 std::uint64_t* wide;       // two, zeroed
 std::uint32_t* of_a_heap;  // one, of neither
+thread_local std::uint32_t of_a_thread;
 
 void wait(std::uint32_t value) {
     await([=] { return flag->load(acquire) == value; }, nullptr);
@@ -150,6 +151,9 @@ const Case kCases[] = {
           unseen([&] { address = of_a_heap; });
           *behind = *address;
       }}},
+    {"a thread_local variable", "r0.b0.t0 uses a thread_local variable: kernels have none", {[] {
+         ++of_a_thread;
+     }}},
     {"memory of the heap that one gives back, and another gets",
      "1 executions",
      {[] {
