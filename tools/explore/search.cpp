@@ -137,7 +137,7 @@ void Search::add_races(std::size_t location, int thread, const NumberSet& past, 
     }
 }
 
-double Search::visited_part() const {
+double Search::known_part() const {
     double visited = 0;
     double part = 1;  // of this node's subtree
     for (const Node& node : path_) {
@@ -158,7 +158,19 @@ double Search::visited_part() const {
     return std::max(visited, part);
 }
 
+double Search::visited_part() const {
+    const double part = known_part();
+    const auto half =
+        std::ranges::lower_bound(estimates_, executions_ / 2, {}, &Estimate::executions);
+    const double growth = half == estimates_.end() ? 1 : executions_ / part / half->all;
+    return part / std::clamp(growth, 1.0, 2.0);
+}
+
 bool Search::advance() {
+    if (executions_ > (estimates_.empty() ? 0 : 1.1 * estimates_.back().executions)) {
+        estimates_.push_back({executions_, executions_ / known_part()});
+    }
+    ++executions_;
     while (!path_.empty()) {
         Node& node = path_.back();
         ++node.index;

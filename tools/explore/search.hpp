@@ -87,14 +87,18 @@ public:
     }
     /// Goes to the next execution. False where there is none.
     bool advance();
-    /// An estimate of the part of the tree that was visited, more than 0: as if all choices that a
-    /// node is known to have led to equally many executions.
+    /// An estimate of the part of the tree that was visited, more than 0. All choices that a node is
+    /// known to have count as if they led to equally many executions. More become known on the way:
+    /// the estimate of all executions counts as if it grew once more as it did since there were half
+    /// as many, at most twofold.
     double visited_part() const;
     /// Something was learnt that changes what is a choice: the search has to begin again.
     void learn() { learnt_ = true; }
     bool has_learnt() const { return learnt_; }
     void restart() {
         path_.clear();
+        estimates_.clear();
+        executions_ = 0;
         new_from_ = 0;
         learnt_ = false;
     }
@@ -116,6 +120,11 @@ private:
         std::size_t node;
         std::optional<std::size_t> updates = {};
     };
+    /// After so many executions, of all.
+    struct Estimate {
+        double executions, all;
+    };
+    double known_part() const;
     static void require_same(const Node& node, std::size_t count, std::uint64_t trace);
     void add_races(std::size_t location, int thread, const NumberSet& past, bool with_loads);
 
@@ -124,6 +133,8 @@ private:
     bool learnt_ = false;
     std::mt19937_64 random_;
     std::vector<Node> path_;
+    std::vector<Estimate> estimates_;  ///< Each after 1.1 times as many executions.
+    double executions_ = 0;
     std::vector<Made> made_;
     std::vector<ThreadMove> asleep_;  ///< At the present depth.
     std::size_t depth_ = 0;
