@@ -87,7 +87,7 @@ private:
         host_wait();
         std::uint32_t votes = 0;
         for (unsigned lane = 0; lane < size(); ++lane) {
-            votes |= static_cast<std::uint32_t>(exchange()[lane]) << lane;
+            votes |= (exchange()[lane] == 1 ? 1U : 0U) << lane;  // not of one that has returned
         }
         host_wait();
         return votes;

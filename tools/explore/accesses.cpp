@@ -22,7 +22,7 @@ void Accesses::clear() {
     freed_.clear();
     races_.clear();
     outside_.clear();
-    ++execution_;
+    loaded_.clear();
     never_written_ = {};
     volatile_ = {};
 }

@@ -11,6 +11,8 @@
 /// 5. Plain accesses happen as they are. Each access is checked for races with earlier ones, and
 ///    for stores of a rank that has given up.
 
+#include <unordered_map>
+
 #include "tools/explore/races.hpp"
 #include "tools/explore/waits.hpp"
 
@@ -74,6 +76,9 @@ public:
         }
     }
 
+    /// The frame that the setup returns to.
+    void begin_setup(std::uintptr_t frame) { setups_frame_ = frame; }
+
 private:
     void settle(Thread& thread);
     void split_seq_cst(Thread& thread, AtomicAccess& access, std::memory_order rest);
@@ -81,7 +86,7 @@ private:
     void plain_step(Thread& thread, const Access& access, bool store, std::size_t alignment,
                     bool is_check);
     void refuse_freed(const Thread& thread, const Access& access, bool store);
-    void refuse_stack_of_another(const Thread& thread, const Access& access, bool store);
+    void refuse_locals_of_others(const Thread& thread, const Access& access, bool store);
     void check_tried(Thread& thread, const Access& access, bool store);
     [[noreturn]] void fail_race(const AccessRecord& race, std::uintptr_t at, long step, bool store);
     void require_memory(Thread& thread, const Access& access, bool loads);
@@ -112,14 +117,9 @@ private:
     std::map<std::uintptr_t, Freed> freed_;  ///< By their begins.
     /// The last store to each granule of global variables and the heap.
     std::map<std::uintptr_t, OutsideStore> outside_;
-    /// Who has loaded a granule; null: several threads. Where two meet, the older one is forgotten.
-    struct OutsideLoad {
-        std::uintptr_t granule = 0;
-        const Thread* by = nullptr;
-        unsigned execution = 0;
-    };
-    std::array<OutsideLoad, 1024> loaded_;
-    unsigned execution_ = 0;
+    /// Who has loaded a granule; null: several threads.
+    std::unordered_map<std::uintptr_t, const Thread*> loaded_;
+    std::uintptr_t setups_frame_ = 0;
     struct {
         AtomicAccess access = {};
         bool store = false;

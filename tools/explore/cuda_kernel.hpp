@@ -10,7 +10,10 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <cuda/atomic>
 #include <functional>
 #include <string>
@@ -62,6 +65,9 @@ inline simt::Warp whole_warp(unsigned mask, const std::string& what) {
 template <class T, class Source>
 T shuffle(unsigned mask, T value, unsigned width, const Source& source) {
     const simt::Warp warp = whole_warp(mask, "shuffles");
+    if (width == 0 || width > simt::kWarpSize || (width & (width - 1)) != 0) {
+        fail("the width of a shuffle is " + std::to_string(width) + ": no power of two up to 32");
+    }
     const unsigned lane = warp.thread_rank();
     const unsigned first = lane / width * width;
     const unsigned from = source(lane, first);
@@ -69,7 +75,15 @@ T shuffle(unsigned mask, T value, unsigned width, const Source& source) {
     if (!is_its_own && from >= warp.size()) {
         fail("a shuffle reads lane " + std::to_string(from) + ", which its warp does not have");
     }
-    return warp.shfl(value, is_its_own ? lane : from);
+    const T got = warp.shfl(value, is_its_own ? lane : from);
+    // What Schedule::leave_block() leaves there. A type of few bytes may have such a value.
+    std::array<unsigned char, sizeof(T)> bytes;
+    std::memcpy(bytes.data(), &got, sizeof(T));
+    if (sizeof(T) >= 4 &&
+        std::ranges::all_of(bytes, [](unsigned char byte) { return byte == 0xd5; })) {
+        fail("a shuffle reads lane " + std::to_string(from) + ", which has returned");
+    }
+    return got;
 }
 
 #define SYMM_REFUSED(name, why)   \
@@ -170,7 +184,8 @@ SYMM_REFUSED(multimem_red, "multicast");
 #undef __global__
 #define __global__
 #undef __shared__
-#define __shared__ static __attribute__((section("symm_shared")))
+// `used`: else clang removes the stores of a variable that only ever holds 0, and their races.
+#define __shared__ static __attribute__((section("symm_shared"), used))
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 // As in cuda::atomic_ref<T, cuda::thread_scope_device>.
@@ -244,15 +259,15 @@ T atomicAdd_system(T* p, std::type_identity_t<T> value) {
     return symm::explore::ptx::atom_add_relaxed_sys(p, value);
 }
 template <class T>
-T atomicSub_system(T* p, T value) {
+T atomicSub_system(T* p, std::type_identity_t<T> value) {
     return atomicAdd_system(p, static_cast<T>(-value));
 }
 template <class T>
-T atomicAnd_system(T* p, T value) {
+T atomicAnd_system(T* p, std::type_identity_t<T> value) {
     return symm::explore::ptx::atom_and_relaxed_sys(p, value);
 }
 template <class T>
-T atomicOr_system(T* p, T value) {
+T atomicOr_system(T* p, std::type_identity_t<T> value) {
     return symm::explore::ptx::atom_or_relaxed_sys(p, value);
 }
 template <class T>

@@ -41,10 +41,12 @@ void Exploration::launch(int rank, const Shape& shape,
 // Runs the scene's code, up to its last access.
 bool Exploration::run(Thread& thread, const std::function<bool()>& code) {
     thread_ = &thread;
+    memory_.hide();
     inside_ = false;
     const bool result = code();
     { const Inside settles(*this); }
     inside_ = true;
+    memory_.reveal();
     return result;
 }
 
@@ -66,12 +68,21 @@ simt::Awaited Exploration::await(const std::function<bool()>& poll, const std::u
 
 void Exploration::fail(const std::string& why) {
     inside_ = true;
+    memory_.reveal();
     log_.fail(why);
 }
 
 void Exploration::crash(void* address) {
     inside_ = true;
+    memory_.reveal();
     accesses_.require_written();  // it says where the address came from
+    const auto [begin, end] = thread_->fiber->stack();
+    if (const auto at = reinterpret_cast<std::uintptr_t>(address); begin - at <= end - begin) {
+        log_.fail(
+            fmt::format("{} needs more than the {} bytes of its stack: an endless recursion, "
+                        "or larger local variables than the explorer has room for",
+                        thread_->name(), end - begin));
+    }
     log_.fail(fmt::format("{} accesses address {}", thread_->name(), address));
 }
 
@@ -95,6 +106,7 @@ Exploration::End Exploration::execute() {
         inside_ = true;
         return End::kFailed;
     }
+    accesses_.begin_setup(reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
     is_set_up_ = true;
     setup_(*this);
     is_set_up_ = false;
@@ -271,14 +283,10 @@ Report explore(const Options& options, const std::function<void(Scene&)>& setup)
     for (const int stop : {SIGABRT, SIGILL, SIGFPE, SIGTRAP}) {  // assert(), __trap() ...
         ::sigaction(stop, &action, nullptr);
     }
-    // The first execution twice: it may be the only one.
-    Options first = options;
-    first.most_executions = 1;
-    std::uint64_t trace = 0;
-    {
-        Exploration exploration(first, setup);
-        exploration.explore();
-        trace = exploration.first_trace();
+    Report unseen;
+    const std::uint64_t trace = refuse_unseen_loads(options, setup, unseen);
+    if (unseen.failed) {
+        return unseen;
     }
     Exploration exploration(options, setup);
     Report report = exploration.explore();

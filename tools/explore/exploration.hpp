@@ -26,11 +26,13 @@ public:
     public:
         explicit Inside(Exploration& all) : thread(*all.thread_), all_(all) {
             all.inside_ = true;
+            all.memory_.reveal();
             all.memory_.settle();
             all.accesses_.settle_volatile(thread);
         }
         ~Inside() {
             all_.thread_ = &thread;
+            all_.memory_.hide();
             all_.inside_ = false;
         }
         Inside(const Inside&) = delete;
@@ -76,6 +78,8 @@ public:
             memory_.set_up(address, bytes);
         }
     }
+    SceneMemory& memory() { return memory_; }
+    Log& log() { return log_; }
     const Thread& thread() const { return *thread_; }
     const SceneMemory& memory() const { return memory_; }
     simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
@@ -108,6 +112,11 @@ private:
     bool polls_over_links_ = false;
     std::uint64_t first_trace_ = 0;
 };
+
+/// Makes the first execution, and again while memory is hidden: see unseen_loads.cpp. Returns what
+/// stands for its steps. Fills in a report if a thread loads what the explorer does not see.
+std::uint64_t refuse_unseen_loads(const Options& options, const std::function<void(Scene&)>& setup,
+                                  Report& report);
 
 /// Whether a thread of a scene runs, and not the explorer itself.
 inline bool is_running() {

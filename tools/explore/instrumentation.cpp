@@ -2,6 +2,7 @@
 // end of each function, and in place of each atomic access. (libtsan has them too; it is not
 // linked.)
 
+#include <fmt/format.h>
 #include <malloc.h>
 
 #include <atomic>
@@ -10,6 +11,9 @@
 #include <cstdlib>
 #include <new>
 #include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "tools/explore/exploration.hpp"
 
@@ -28,6 +32,7 @@ void plain(const void* address, std::size_t size, bool store, void* place,
         const Inside inside(*running);
         inside.accesses().plain(inside.thread, const_cast<void*>(address), size, store, place,
                                 alignment);
+        running->memory().show(address, size);
     } else if (store && running != nullptr) {
         running->set_up(address, size);
     }
@@ -100,6 +105,20 @@ T update(volatile T* p, int order, const Caller& caller, const Change& change,
     return old;
 }
 
+/// While the explorer itself makes accesses for the scene's code.
+struct Revealed {
+    Revealed() {
+        if (is_running()) {
+            running->memory().reveal();
+        }
+    }
+    ~Revealed() {
+        if (is_running()) {
+            running->memory().hide();
+        }
+    }
+};
+
 template <class T>
 void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
     constexpr int kRelaxed = static_cast<int>(std::memory_order_relaxed);
@@ -110,7 +129,17 @@ void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
         } else {
             inside.accesses().volatile_load(inside.thread, *access);
         }
+        running->memory().show(const_cast<const T*>(p), sizeof(T));
     }
+}
+
+/// What C++ leaves undefined, at a line of the scene.
+void undefined(const std::string& what, std::string_view file, std::uint32_t line) {
+    file.remove_prefix(file.rfind('/') + 1);  // 0 if there is no folder
+    if (is_running()) {
+        running->fail(fmt::format("{}: {} ({}:{})", running->thread().name(), what, file, line));
+    }
+    throw std::runtime_error(fmt::format("the setup: {} ({}:{})", what, file, line));
 }
 
 }  // namespace
@@ -227,40 +256,53 @@ std::size_t __real_strlen(const char* text);
 const void* __real_memchr(const void* in, int value, std::size_t size);
 const char* __real_strchr(const char* text, int value);
 void* __wrap_memcpy(void* to, const void* from, std::size_t size) {
+    const auto distance =
+        reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
+    if (is_running() && distance != 0 && (distance < size || 0 - distance < size)) {
+        running->fail("memcpy() between bytes that overlap: use memmove()");
+    }
     plain(from, size, false, PLACE);
     plain(to, size, true, PLACE);
+    const Revealed revealed;
     return __real_memcpy(to, from, size);
 }
 void* __wrap_memmove(void* to, const void* from, std::size_t size) {
     plain(from, size, false, PLACE);
     plain(to, size, true, PLACE);
+    const Revealed revealed;
     return __real_memmove(to, from, size);
 }
 void* __wrap_memset(void* to, int value, std::size_t size) {
     plain(to, size, true, PLACE);
+    const Revealed revealed;
     return __real_memset(to, value, size);
 }
 int __wrap_memcmp(const void* a, const void* b, std::size_t size) {
     plain(a, size, false, PLACE);
     plain(b, size, false, PLACE);
+    const Revealed revealed;
     return __real_memcmp(a, b, size);
 }
 int __wrap_bcmp(const void* a, const void* b, std::size_t size) {
     plain(a, size, false, PLACE);
     plain(b, size, false, PLACE);
+    const Revealed revealed;
     return __real_memcmp(a, b, size);
 }
 int __wrap_strcmp(const char* a, const char* b) {
     std::size_t size = 0;  // up to the first difference
+    std::optional<Revealed> all(std::in_place);
     while (a[size] == b[size] && a[size] != 0) {
         ++size;
     }
+    all.reset();
     plain(a, size + 1, false, PLACE);
     plain(b, size + 1, false, PLACE);
+    const Revealed revealed;
     return __real_strcmp(a, b);
 }
 std::size_t __wrap_strlen(const char* text) {
-    const std::size_t size = __real_strlen(text);
+    const std::size_t size = (Revealed(), __real_strlen(text));
     plain(text, size + 1, false, PLACE);
     return size;
 }
@@ -298,6 +340,32 @@ void* __tsan_memset(void* to, int value, std::size_t size) {
     return __wrap_memset(to, value, size);
 }
 
+std::size_t __real__ZSt11_Hash_bytesPKvmm(const void* of, std::size_t size, std::size_t seed);
+std::size_t __wrap__ZSt11_Hash_bytesPKvmm(const void* of, std::size_t size, std::size_t seed) {
+    plain(of, size, false, PLACE);
+    const Revealed revealed;
+    return __real__ZSt11_Hash_bytesPKvmm(of, size, seed);
+}
+
+// -fsanitize=array-bounds: the layouts are those of compiler-rt's ubsan_handlers.h.
+struct UbsanPlace {
+    const char* file;
+    std::uint32_t line, column;
+};
+struct UbsanType {
+    std::uint16_t kind, info;
+    char name[1];
+};
+struct UbsanBounds {
+    UbsanPlace place;
+    const UbsanType* array;
+    const UbsanType* index;
+};
+void __ubsan_handle_out_of_bounds(const UbsanBounds* data, std::uintptr_t index) {
+    undefined(fmt::format("index {} is out of bounds for {}", static_cast<std::intptr_t>(index),
+                          data->array->name),
+              data->place.file, data->place.line);
+}
 }  // extern "C"
 
 // What a thread has freed is not given to another one in the same execution.
@@ -306,6 +374,14 @@ namespace {
 void* allocated(std::size_t size) {
     void* const memory = std::malloc(size);
     if (memory == nullptr) {
+        throw std::bad_alloc();
+    }
+    return memory;
+}
+
+void* allocated(std::size_t size, std::align_val_t alignment) {
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, static_cast<std::size_t>(alignment), size) != 0) {
         throw std::bad_alloc();
     }
     return memory;
@@ -327,6 +403,24 @@ void* operator new(std::size_t size) {
 }
 void* operator new[](std::size_t size) {
     return allocated(size);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+    return allocated(size, alignment);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+    return allocated(size, alignment);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+    give_back(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+    give_back(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+    give_back(memory);
 }
 void operator delete(void* memory) noexcept {
     give_back(memory);

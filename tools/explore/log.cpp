@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <string_view>
@@ -62,6 +63,7 @@ bool is_thread_local(std::uintptr_t address) {
 }
 
 void Log::clear() {
+    ++executions_;
     names_.clear();
     log_.clear();
     bytes_.clear();
@@ -157,6 +159,7 @@ void Log::check_endless(const Thread& thread) {
 long Log::add(const Thread& thread, LoggedStep step) {
     check_endless(thread);
     keep_stored();
+    refuse_unexpected();
     step.thread = &thread;
     step.frame = thread.frame;
     step.bytes = bytes_.size();
@@ -184,6 +187,33 @@ void Log::keep_stored() {
     if (!log_.empty() && log_.back().what == kPlainStore) {
         const LoggedStep& step = log_.back();
         std::memcpy(&bytes_[step.bytes], memory_.real_of(step.access.address), step.access.size);
+    }
+}
+
+std::uint64_t Log::value_of(const LoggedStep& step) const {
+    const Access& access = step.access;
+    const bool is_plain = access.address != 0 && !access.order;
+    const std::string_view bytes(&bytes_[step.bytes], is_plain ? access.size : 0);
+    return std::hash<std::string_view>()(bytes) ^ (step.value * 0x100000001b3);
+}
+
+std::vector<std::uint64_t> Log::values() {
+    keep_stored();
+    std::vector<std::uint64_t> values;
+    for (const LoggedStep& step : log_) {
+        values.push_back(value_of(step));
+    }
+    return values;
+}
+
+void Log::refuse_unexpected() {
+    const std::size_t last = log_.size() - 1;
+    if (executions_ == expected_in_ && last < expected_.size() &&
+        value_of(log_[last]) != expected_[last]) {
+        fail(fmt::format("{} has loaded by an access that the explorer does not see: with other "
+                         "bytes there, {} has another value",
+                         log_[last].thread->name(), described(static_cast<long>(last))),
+             {static_cast<long>(last)});
     }
 }
 

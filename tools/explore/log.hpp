@@ -89,6 +89,15 @@ public:
     long add(const Thread& thread, LoggedStep step);
     /// A number that stands for all steps.
     std::uint64_t trace() const { return trace_; }
+    /// One for each step, with what it has loaded or stored.
+    std::vector<std::uint64_t> values();
+    /// Of what was explored so far: more than one if the search has begun again.
+    unsigned executions() const { return executions_; }
+    /// In this execution a step that has another value fails.
+    void expect(std::vector<std::uint64_t> values, unsigned execution) {
+        expected_ = std::move(values);
+        expected_in_ = execution;
+    }
     /// A load that is no step, but counts.
     void add_constant_load(const Thread& thread);
     /// The thread's last two loads, relaxed halves, are one that acquires.
@@ -115,6 +124,8 @@ public:
 private:
     void check_endless(const Thread& thread);
     void keep_stored();
+    std::uint64_t value_of(const LoggedStep& step) const;
+    void refuse_unexpected();
 
     const SceneMemory& memory_;
     std::vector<NamedMemory> names_;
@@ -124,6 +135,9 @@ private:
     std::deque<Frame> frames_;
     std::size_t constant_loads_ = 0;
     std::uint64_t trace_ = 0;
+    unsigned executions_ = 0;
+    std::vector<std::uint64_t> expected_;
+    unsigned expected_in_ = 0;
     sigjmp_buf failed_{};
     std::string why_;
     std::vector<long> involved_;

@@ -1,5 +1,6 @@
 // Accesses of memory that is not the scene's: global variables, the heap, other threads' stacks.
 
+#include <algorithm>
 #include <iterator>
 
 #include "tools/explore/accesses.hpp"
@@ -19,37 +20,47 @@ bool is_of_block(const Thread& thread, std::uintptr_t address) {
 
 }  // namespace
 
-void Accesses::refuse_stack_of_another(const Thread& thread, const Access& access, bool store) {
-    if (const Thread* const owner = schedule_.owner_of_stack(access.address);
-        owner != nullptr && owner != &thread) {
-        log_.fail(fmt::format("{} {} a variable of {}, on its stack", thread.name(),
-                              store ? "stores into" : "loads", owner->name()));
+void Accesses::refuse_locals_of_others(const Thread& thread, const Access& access, bool store) {
+    constexpr std::uintptr_t kSetup = 1 << 20;  // as far as its stack may have reached
+    const Thread* const owner = schedule_.owner_of_stack(access.address);
+    const char* const what = store ? "stores into" : "loads";
+    if (owner != nullptr && owner != &thread) {
+        log_.fail(fmt::format("{} {} a variable of {}, on its stack", thread.name(), what,
+                              owner->name()));
+    }
+    if (setups_frame_ - access.address - 1 < kSetup) {
+        log_.fail(
+            fmt::format("{} {} a local variable of the setup, which has returned: capture it "
+                        "by value",
+                        thread.name(), what));
+    }
+    if (is_thread_local(access.address)) {  // all threads run on one of the host
+        log_.fail(
+            fmt::format("{} {} a thread_local variable: kernels have none", thread.name(), what));
     }
 }
 
 // Nothing is known of the order of such accesses. Loads may be of constants: these are no steps.
 void Accesses::outside(Thread& thread, const Access& access, bool store) {
     refuse_freed(thread, access, store);
-    if (is_thread_local(access.address)) {  // all threads run on one of the host
-        log_.fail(fmt::format("{} uses a thread_local variable: kernels have none", thread.name()));
-    }
     if (waits_.is_trying() || is_of_block(thread, access.address) ||
-        (waits_.is_polling() && !is_global(access.address))) {  // a poll's own variable
+        (waits_.is_polling() && waits_.is_of_poll(access.address))) {
         return;
     }
-    refuse_stack_of_another(thread, access, store);
+    refuse_locals_of_others(thread, access, store);
     const auto granule = [](std::uintptr_t address) { return address / kGranule; };
     const std::uintptr_t end = granule(access.address + access.size - 1) + 1;
-    const auto found = outside_.lower_bound(granule(access.address));
-    const bool was_stored = found != outside_.end() && found->first < end;
-    if (!store && !was_stored) {
+    const auto begin = outside_.lower_bound(granule(access.address));
+    const auto after = outside_.lower_bound(end);
+    const auto of_another = std::find_if(
+        begin, after, [&](const auto& stored) { return stored.second.thread != &thread; });
+    if (!store && begin == after) {
         if (is_global(access.address)) {
             log_.add_constant_load(thread);
         }
         for (std::uintptr_t at = granule(access.address); at < end; ++at) {
-            OutsideLoad& load = loaded_[at % loaded_.size()];
-            const bool is_known = load.granule == at && load.execution == execution_;
-            load = {at, is_known && load.by != &thread ? nullptr : &thread, execution_};
+            const auto [load, is_first] = loaded_.try_emplace(at, &thread);
+            load->second = is_first || load->second == &thread ? &thread : nullptr;
         }
         return;
     }
@@ -66,17 +77,16 @@ void Accesses::outside(Thread& thread, const Access& access, bool store) {
                               log_.name_of(access.address), other, log_.described(step)),
                   {earlier < 0 ? step : earlier, step});
     };
-    if (was_stored && found->second.thread != &thread) {
-        const long earlier = found->second.step;
-        fail_shared(earlier < 0 ? found->second.thread->name() + " has stored there"
-                                : log_.described(earlier),
+    if (of_another != after) {
+        const auto& [by, earlier] = of_another->second;
+        fail_shared(earlier < 0 ? by->name() + " has stored there" : log_.described(earlier),
                     earlier);
     }
     for (std::uintptr_t at = granule(access.address); store && at < end; ++at) {
-        const OutsideLoad& load = loaded_[at % loaded_.size()];
-        if (load.granule == at && load.execution == execution_ && load.by != &thread) {
-            fail_shared((load.by != nullptr ? load.by->name() : "another") + " has loaded there",
-                        -1);
+        if (const auto load = loaded_.find(at); load != loaded_.end() && load->second != &thread) {
+            fail_shared(
+                (load->second != nullptr ? load->second->name() : "another") + " has loaded there",
+                -1);
         }
     }
     if (store && is_global(access.address)) {

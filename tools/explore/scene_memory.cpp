@@ -49,14 +49,16 @@ char* SceneMemory::allocate(std::size_t bytes, bool zeroed) {
         throw std::runtime_error("the scene's memory is too large");
     }
     used_ = at + bytes;
+    is_allocating_ = true;
     std::memset(begin_ + at, zeroed ? 0 : kUnwritten, bytes);
+    is_allocating_ = false;
     std::memset(state_ + at, zeroed ? kWritten : kAllocated, bytes);
     return allocations_.emplace_back(Range{begin_ + at, bytes}).begin;
 }
 
 void SceneMemory::set_up(const void* address, std::size_t bytes) {
     const std::size_t at = offset(reinterpret_cast<std::uintptr_t>(address));
-    if (at >= used_ || state_[at] == kNowhere) {  // allocate()'s own
+    if (at >= kSceneBytes || is_allocating_) {
         return;
     }
     for (char& state : std::span(state_ + at, bytes)) {
@@ -79,6 +81,39 @@ void SceneMemory::end_setup() {
     for (const auto& [begin, bytes] : allocations_) {
         std::memcpy(known_ + (begin - begin_), begin, bytes);
     }
+}
+
+void SceneMemory::flip() const {
+    const auto flip = [mask = mask_](std::span<char> bytes) {
+        for (char& byte : bytes) {
+            byte ^= mask;
+        }
+    };
+    for (const auto& [begin, bytes] : allocations_) {
+        flip({begin, bytes});
+    }
+    if (copy_ != nullptr) {
+        flip({statics_, static_bytes_});
+    }
+    for (const std::span<char>& shown : shown_) {
+        flip(shown);
+    }
+}
+
+void SceneMemory::hide() {
+    if (to_hide_ > used_) {
+        to_hide_ -= used_;
+        is_hidden_ = true;
+        flip();
+    }
+}
+
+void SceneMemory::reveal() {
+    if (is_hidden_) {
+        is_hidden_ = false;
+        flip();
+    }
+    shown_.clear();
 }
 
 void SceneMemory::bring(char* copy) {

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,25 @@ public:
     /// The allocation that begins last at or before this address: its begin and size.
     std::pair<std::uintptr_t, std::size_t> allocation_at(std::uintptr_t address) const;
 
+    /// From now on hide() hides, until it has hidden so many bytes: these bits of each differ.
+    void begin_hiding(std::size_t bytes, char mask) {
+        to_hide_ = bytes;
+        mask_ = mask;
+    }
+    /// While the scene's code runs, all bytes but those shown are others: an access that the
+    /// explorer does not see loads these.
+    void hide();
+    /// All bytes are as they were, and none is shown by itself.
+    void reveal();
+    /// The access that comes next is of these.
+    void show(const void* address, std::size_t bytes) {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        if (to_hide_ > used_ &&
+            (holds(at) || at - reinterpret_cast<std::uintptr_t>(statics_) < static_bytes_)) {
+            shown_.emplace_back(static_cast<char*>(const_cast<void*>(address)), bytes);
+        }
+    }
+
     std::uintptr_t origin() const { return reinterpret_cast<std::uintptr_t>(begin_); }
     /// The first allocation of an execution.
     std::uintptr_t first() const { return reinterpret_cast<std::uintptr_t>(allocations_[0].begin); }
@@ -86,6 +106,8 @@ public:
     }
 
 private:
+    void flip() const;
+
     struct Range {
         char* begin;
         std::size_t bytes;
@@ -96,7 +118,12 @@ private:
     char* const known_;  ///< Each byte after the last store that the explorer has seen,
     char* const state_;  ///< and whether it is allocated, and written.
     std::size_t used_ = 0;
-    bool is_overrun_ = false;  ///< By the setup.
+    std::size_t to_hide_ = 0;
+    char mask_ = 0;
+    bool is_hidden_ = false;
+    std::vector<std::span<char>> shown_;
+    bool is_overrun_ = false;              ///< By the setup.
+    volatile bool is_allocating_ = false;  ///< Read by set_up(), which memset() is made to call.
     std::vector<Range> allocations_;
     std::pair<std::uintptr_t, std::size_t> stored_{};  ///< By the plain store that comes next.
     char* const statics_ = &__start_symm_shared;  ///< The places of all `__shared__` variables.

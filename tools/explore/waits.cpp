@@ -63,8 +63,13 @@ bool Waits::try_poll(Thread& thread) {
     return ended;
 }
 
+bool Waits::is_of_poll(std::uintptr_t address) const {
+    return address >= reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) &&
+           address < reinterpret_cast<std::uintptr_t>(poll_frame_);
+}
+
 void Waits::keep(void* address, std::size_t size) {
-    if (address < __builtin_frame_address(0) || address >= poll_frame_) {
+    if (!is_of_poll(reinterpret_cast<std::uintptr_t>(address))) {
         auto* const bytes = static_cast<char*>(address);
         overwritten_.emplace_back(bytes, std::vector<char>(bytes, bytes + size));
     }

@@ -65,6 +65,8 @@ public:
     /// swap that fails, since it expected another value, is none.
     Read read(Thread& thread, std::size_t location, bool for_update = false,
               std::optional<std::uint64_t> expected = {});
+    /// Whether it is a variable of the poll that is called.
+    bool is_of_poll(std::uintptr_t address) const;
     /// Called before a plain store while the poll is tried: these bytes will be restored.
     void keep(void* address, std::size_t size);
 

@@ -112,6 +112,26 @@ const Case kCases[] = {
      "reads lane 4, which",
      {1, 4},
      [](unsigned*) { __shfl_sync(0xffffffff, 1, 4); }},
+    {"a shuffle whose width is no power of two",
+     "the width of a shuffle is 3",
+     {1, 4},
+     [](unsigned*) { __shfl_sync(0xffffffff, 1, 0, 3); }},
+    {"a shuffle from a lane that has returned",
+     "reads lane 3, which has returned",
+     {1, 4},
+     [](unsigned*) {
+         if (threadIdx.x != 3) {
+             __shfl_sync(0xffffffff, 1, 3);
+         }
+     }},
+    {"a vote without a lane that has returned",
+     "",
+     {1, 4},
+     [](unsigned*) {
+         if (threadIdx.x != 3) {
+             expect(__ballot_sync(0xffffffff, 1), 0b111);
+         }
+     }},
 };
 
 /// A kernel triggers, then stores what the next one loads, which perhaps waits.
