@@ -17,8 +17,18 @@ static_assert(RowNorm<float>::kMostHidden == kMostHidden);
 
 constexpr int kMostRanksOfManyThreads = 4;
 constexpr unsigned kFewParts = 2048;       // 1 MiB
-constexpr unsigned kMostParts = 3583;      // 1.75 MiB; a prime: long_rows_kernel.hpp
+constexpr unsigned kMostParts = 3583;      // 1.75 MiB
 constexpr unsigned kThreadsOfParts = 128;  // at least: few, as a block is one multiprocessor's
+
+constexpr bool is_prime(unsigned number) {
+    for (unsigned divisor = 2; divisor * divisor <= number; ++divisor) {
+        if (number % divisor == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+static_assert(is_prime(kMostParts));  // long_rows_kernel.hpp says why
 
 /// Bytes of x in the mailbox, for each peer. Up to so many it is faster than one shot through
 /// windows, up to half of them than two shots.

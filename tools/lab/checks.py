@@ -49,7 +49,17 @@ def formats(args):
         raise Failure("a line has at most 100 columns (above)")
 
 
+def refuse_narrow_scopes():
+    """Kernels communicate with other GPUs, which no emulator and no explorer tells from others."""
+    narrow = re.compile(r"thread_scope_(thread|block|device)\b|__threadfence(_block)?\(")
+    for file in files("common/simt/*.hpp", "labs/*.hpp", "labs/*.cu", "symm/*.hpp", "symm/*.cu"):
+        for number, line in enumerate(Path(file).read_text(encoding="utf-8").split("\n"), 1):
+            if narrow.search(line):
+                raise Failure(f"{file}:{number}: a scope that orders nothing for other GPUs:\n{line}")
+
+
 def lint(_):
+    refuse_narrow_scopes()
     checkers = packages.checkers()
     require(checkers / "bin/ruff", "check", "--quiet", "--no-cache", ".")
     require(sys.executable, "-m", "mypy", "--no-error-summary", "--no-site-packages",

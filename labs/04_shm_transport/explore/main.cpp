@@ -189,8 +189,8 @@ void queue_of(Scene& scene, std::uint64_t described) {
 
 /// A kernel of a message whose pieces have few bytes, and begin at any of them.
 void few_bytes(Scene& scene, unsigned threads) {
-    constexpr std::array<UnpackDescriptor, 5> kPieces{
-        {{8, 3, 24}, {17, 16, 33}, {36, 23, 68}, {65, 3, 97}, {72, 24, 104}}};
+    constexpr std::array<UnpackDescriptor, 6> kPieces{
+        {{8, 3, 24}, {17, 16, 33}, {36, 23, 68}, {65, 3, 97}, {72, 24, 104}, {100, 20, 1}}};
     constexpr std::size_t kBytes = 128;
     auto* const queue = scene.zeroed<UnpackQueue>(1, "queue", 0);
     auto* const bounce = scene.allocate<std::byte>(kBytes, "bounce", 0);

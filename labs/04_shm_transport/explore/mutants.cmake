@@ -87,6 +87,10 @@ symm_explored_mutant(04 unpack_no_sync_after_tail unpack/1x2 "data race on r0.de
             const std::uint64_t end]]
   NEW [[const std::uint64_t end]])
 
+# Bytes that no word can move are as few as those behind the last word.
+symm_explored_mutant(04 unpack_part_of_bytes unpack/1x2/bytes "byte 5 is wrong"
+  FILE labs/04_shm_transport/connection/copy_bytes.hpp
+  OLD [[source + done, bytes - done);]] NEW [[source + done, (bytes - done) % 16);]])
 # A piece ends before its first whole word.
 symm_explored_mutant(04 unpack_no_whole_word unpack/1x1/bytes "where the scene has no memory"
   FILE labs/04_shm_transport/connection/copy_bytes.hpp

@@ -22,6 +22,7 @@ struct Unit {
     bool is_cut = false;     ///< The buffers are cut into parts, one for each rank.
     bool has_turns = false;  ///< Blocks take turns, so that there are many executions.
     bool has_steps = false;  ///< As a ring has: there are still more.
+    bool rounds = false;     ///< Elements are floats, and ranks add them in rank order.
     bool gives_up = true;    ///< Its waits may give up in all scenes of that kind.
 };
 
@@ -32,6 +33,7 @@ struct Unit {
 /// | `nine`      | of steps: one more than a connection has slots                           |
 /// | `in_place`  | the input is the output                                                 |
 /// | `average`   | of ranks that reduce                                                    |
+/// | `order`     | of ranks that reduce floats: another order gives other sums             |
 /// | `in`, `out` | only rank 1's input, or output, is not aligned                          |
 /// | `gives_up`  | two ordinary ones and a small one between: each wait may give up        |
 ///
@@ -83,6 +85,9 @@ public:
             }
             if (row_of(collective).reduces()) {
                 add("average", {{}, {odd, usual}, {.average = true}});
+            }
+            if (row_of(collective).reduces() && unit.rounds && who.ranks > 2) {
+                add("order", {{}, {odd, usual}, {.rounds = true}});
             }
             if (!row_of(collective).has_parts()) {
                 add("in_place", {{}, between({largest}), {.in_place = true}});

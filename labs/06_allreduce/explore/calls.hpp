@@ -74,6 +74,7 @@ struct Other {
     std::size_t at_once = kMostElements;               ///< A larger call is made in pieces.
     bool unaligned_in = false, unaligned_out = false;  ///< Rank 1's buffer.
     bool average = false;                              ///< Instead of a sum.
+    bool rounds = false;                               ///< Only rank order gives the floats' sums.
     bool any_root = false;                             ///< A call's root follows from its count.
     std::size_t all_reduced = 0;  ///< A call of so many elements is an AllReduce.
     bool overlap = false;         ///< Each call is a dependent launch (overlap.hpp),
@@ -107,6 +108,12 @@ struct Calls {
         if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
             if (other.all_ones && c == 1 && ones) {
                 return std::bit_cast<T>(~std::uint32_t{0});
+            }
+        }
+        if constexpr (std::is_same_v<T, float>) {
+            constexpr float kLarge = 1 << 24;  // an odd number added to it is rounded
+            if (other.rounds && (rank == 1 || rank == 2)) {
+                return input<T>(rank, c, i) + (rank == 1 ? kLarge : -kLarge);
             }
         }
         return input<T>(rank, c, i);

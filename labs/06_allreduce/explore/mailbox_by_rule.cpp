@@ -12,7 +12,7 @@ namespace {
 /// Packets of elements of one size.
 template <class T>
 void add_packets(ByRule& rules, const std::string& type) {
-    constexpr Unit kPacket{8 / sizeof(T)};
+    constexpr Unit kPacket{.elements = 8 / sizeof(T), .rounds = std::is_same_v<T, float>};
     rules.add("one_shot" + type, kPacket, Collective::kAllReduce, through_mailbox<OneShot, T>);
     rules.add("reduce_scatter" + type, kPacket, Collective::kReduceScatter,
               through_mailbox<ReduceScatterPackets, T, Collective::kReduceScatter>);
@@ -30,10 +30,11 @@ void add_packets(ByRule& rules, const std::string& type) {
 int main(int argc, char** argv) {
     using namespace symm;
     ByRule rules;
-    add_packets<std::uint32_t>(rules, "");
+    add_packets<float>(rules, "");
     add_packets<std::uint8_t>(rules, "/bytes");
-    rules.add("sentinel", {4}, Collective::kAllReduce, through_mailbox<Sentinel, float>);
-    rules.add("push", {4, true}, Collective::kAllReduce,
+    rules.add("sentinel", {.elements = 4, .rounds = true}, Collective::kAllReduce,
+              through_mailbox<Sentinel, float>);
+    rules.add("push", {.elements = 4, .is_cut = true, .rounds = true}, Collective::kAllReduce,
               through_mailbox<Push, float, Collective::kAllReduce, 2>);
     return explore::explore_main(argc, argv, rules.scenes);
 }

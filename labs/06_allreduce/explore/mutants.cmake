@@ -27,3 +27,8 @@ symm_explored_mutant(06_ring_by_rule bytes_for_elements
   by_rule/ring/simple/all_reduce/2x1x1/chunks_of_host "no thread can go on"
   FILE labs/05_device_prims/ring/ring_kernel.hpp
   OLD [[128 / sizeof(T)),]] NEW [[128),]])
+# Each rank begins with its own elements: the ranks' bits differ.
+symm_explored_mutant(06_mailbox_by_rule own_first by_rule/one_shot/3x1/order
+  "instead of"
+  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
+  OLD [[reduce<T>(data, ranks)]] NEW [[reduce<T>((std::swap(data[0], data[rank]), data), ranks)]])

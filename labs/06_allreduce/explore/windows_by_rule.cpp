@@ -11,11 +11,13 @@ namespace {
 template <Collective kCollective>
 void add_windows(ByRule& rules, const std::string& name) {
     const bool has_parts = row_of(kCollective).has_parts();
-    rules.add(name + "/two_shot", {4, !has_parts}, kCollective, two_shots<kCollective>);
+    rules.add(name + "/two_shot", {.elements = 4, .is_cut = !has_parts, .rounds = true},
+              kCollective, two_shots<kCollective>);
     if constexpr (kCollective != Collective::kBroadcast && kCollective != Collective::kReduce) {
         const auto add_chunks = [&](const std::string& windows, bool unpacks) {
             rules.add(name + "/chunks" + windows,
-                      {.elements = 4, .is_cut = !has_parts, .has_turns = true}, kCollective,
+                      {.elements = 4, .is_cut = !has_parts, .has_turns = true, .rounds = true},
+                      kCollective,
                       [=](Scene& scene, const Calls& calls) { chunks(scene, calls, 4, unpacks); });
         };
         add_chunks("", false);
@@ -28,6 +30,7 @@ void add_windows(ByRule& rules, const std::string& name) {
                    .is_cut = !has_parts,
                    .has_turns = true,
                    .has_steps = true,
+                   .rounds = true,
                    .gives_up = false},
                   kCollective, [](Scene& scene, const Calls& calls) {
                       copies(scene, calls, Pieces::of(calls.who.ranks),

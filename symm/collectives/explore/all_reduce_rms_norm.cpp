@@ -25,6 +25,7 @@ struct Calls {
     symm::Packet old{};      ///< What the last two packets of `squares` hold then.
     bool overlap = false;    ///< Each call is a dependent launch, with its own buffers.
     bool ones = false;    ///< In call 1, all bits of rank 1's first element are set: a sentinel's.
+    bool rounds = false;  ///< Halves that are others if the ranks' sum is rounded by itself.
     bool halves = false;  ///< Elements, but float weights, an offset of these, and a bias.
 
     unsigned most_rows() const { return *std::ranges::max_element(rows); }
@@ -46,11 +47,14 @@ float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
     if (calls.ones && call == 1 && rank == 1 && i == 0) {
         return std::bit_cast<float>(~std::uint32_t{0});
     }
+    if (calls.rounds) {  // the step between halves is two
+        return rank == 0 ? 2048 + static_cast<float>(16 * call + 4 * i) : 1;
+    }
     const std::size_t step = calls.halves ? 20 : 100;  // their sums need at most 11 bits
     return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + step * i);
 }
-float before(unsigned call, std::size_t i) {
-    return static_cast<float>(5 + call + 7 * i);
+float before(const Calls& calls, unsigned call, std::size_t i) {
+    return calls.rounds ? 1 : static_cast<float>(5 + call + 7 * i);
 }
 float weight(std::size_t i) {
     return static_cast<float>(1 + i % 3);
@@ -64,7 +68,7 @@ float sum(const Calls& calls, unsigned call, std::size_t i) {
     for (int p = 0; p < calls.ranks; ++p) {
         sum += x(calls, p, call, i);
     }
-    return sum + before(call, i);
+    return sum + before(calls, call, i);
 }
 
 bool same(float a, float b, float most) {
@@ -78,7 +82,8 @@ void check(const Calls& calls, unsigned call, const T* residual, const T* out, b
         float squares = 0;
         for (std::size_t i = row * calls.hidden; i < (row + 1) * calls.hidden; ++i) {
             const auto seen = static_cast<float>(residual[i]);
-            if (!same(seen, sum(calls, call, i), 0) && !(gave_up && seen == before(call, i))) {
+            if (!same(seen, sum(calls, call, i), 0) &&
+                !(gave_up && seen == before(calls, call, i))) {
                 symm::explore::fail(gave_up ? "a rank that gave up has stored a wrong residual"
                                             : "a residual is wrong");
             }
@@ -132,7 +137,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             const auto [in, residual, out] = of_call(c);
             for (std::size_t i = 0; i < calls.rows[c] * calls.hidden; ++i) {
                 in[i] = static_cast<T>(x(calls, rank, c, i));
-                residual[i] = static_cast<T>(before(c, i));
+                residual[i] = static_cast<T>(before(calls, c, i));
                 out[i] = T{};
             }
             for (std::size_t i = 0; c == 0 && i < calls.hidden; ++i) {  // not to be read earlier
@@ -215,11 +220,23 @@ int main(int argc, char** argv) {
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
             scene("packs/2x1/halves",
                   {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kPacks, .halves = true}),
+            scene("packs/2x1/halves/order", {.ranks = 2,
+                                             .rows = {2, 1},
+                                             .hidden = 16,
+                                             .way = Way::kPacks,
+                                             .rounds = true,
+                                             .halves = true}),
             scene("parts/2x1/halves",
                   {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kParts, .halves = true}),
             scene(
                 "two_shots/2x1/halves",
                 {.ranks = 2, .rows = {2, 2}, .hidden = 16, .way = Way::kTwoShots, .halves = true}),
+            scene("two_shots/2x1/halves/order", {.ranks = 2,
+                                                 .rows = {2, 2},
+                                                 .hidden = 16,
+                                                 .way = Way::kTwoShots,
+                                                 .rounds = true,
+                                                 .halves = true}),
             overlapping("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
             overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
             overlapping("packs/2x1x2", {2, {2, 2}, 4, {.blocks = 2}, Way::kPacks}),

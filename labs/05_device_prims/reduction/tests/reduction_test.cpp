@@ -34,9 +34,14 @@ TEST(Reduction, ReducesInFloatAndRoundsOnce) {
     EXPECT_EQ(__bfloat162float(first_of<__nv_bfloat16>(sum.reduce<__nv_bfloat16>(packs, 3))), 258);
     const auto two = sum.combine<__nv_bfloat16>(packs[0], packs[1]);
     EXPECT_EQ(__bfloat162float(first_of<__nv_bfloat16>(two)), 256);
-    // 258 / 3 = 86; the sum of 258 rounded first, or the average of 256, would be another number.
+    // 258 / 3 = 86; the average of 256 would be another number.
     const Reduction avg(ReduceOp::kAvg, 3);
     EXPECT_EQ(__bfloat162float(first_of<__nv_bfloat16>(avg.reduce<__nv_bfloat16>(packs, 3))), 86);
+    // The sum of two is no half, but infinite.
+    const __half large = __float2half_rn(40000);
+    const simt::Pack8 halves = pack_of(std::array{large, large, large, large});
+    const auto average = Reduction(ReduceOp::kAvg, 2).reduce<__half>({halves, halves}, 2);
+    EXPECT_EQ(__half2float(first_of<__half>(average)), 40000);
 }
 
 TEST(Reduction, TakesOnlyTheFirstPacks) {

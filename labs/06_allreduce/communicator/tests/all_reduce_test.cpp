@@ -238,6 +238,9 @@ TEST_P(Arithmetics, AreAllRight) {
                         const auto places =
                             side.verifier.places(what, from, count % 4 == 0 ? from : out, count);
                         side.reduce_and_check(places.in, places.out, count, what, algorithm);
+                        if (type == DataType::kFloat && collective == Collective::kAllReduce) {
+                            side.reduce_and_check(in, out, 64, what, algorithm);  // whole packs
+                        }
                     }
                 }
             }

@@ -1,35 +1,122 @@
 // One shot by packets, call after call, in every execution.
 
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <limits>
+
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/explore/mailbox.hpp"
+
+namespace symm {
+namespace {
+
+/// What two ranks have in each element, and the result.
+template <class T>
+struct Elements2 {
+    T a, b, result;
+};
+
+/// A call of a type and an operation, of one packet.
+template <class T>
+auto arithmetic(DataType type, ReduceOp op, const Elements2<T>& of) {
+    return [=](Scene& scene) {
+        constexpr std::size_t kCount = sizeof(simt::Pack8) / sizeof(T);
+        const auto slots = explore::symmetric_zeroed<simt::Pack16>(scene, 2, "slots", 2);
+        for (int rank = 0; rank < 2; ++rank) {
+            auto* const epochs = scene.zeroed<Epochs>(1, "epochs", rank);
+            auto* const in = scene.allocate<T>(kCount, "in", rank);
+            auto* const out = scene.allocate<T>(kCount, "out", rank);
+            std::fill_n(in, kCount, rank == 0 ? of.a : of.b);
+            const KernelParams basic{{Reduction(op, 2, is_signed_integer(type)),
+                                      explore::timeout_of(scene, rank), rank, 2},
+                                     {{type, op},
+                                      reinterpret_cast<CUdeviceptr>(in),
+                                      reinterpret_cast<CUdeviceptr>(out),
+                                      kCount}};
+            scene.launch(rank, {}, [=](const ThreadBlock& block) {
+                OneShot<T, 2>{{basic, {epochs, slots, 1}, basic, kCount}}(block);
+                for (std::size_t i = 0; i < kCount; ++i) {
+                    const T seen = explore::result(out + i);
+                    if (std::memcmp(&seen, &of.result, sizeof(T)) != 0) {
+                        fail(fmt::format("element {} has other bits than it should", i));
+                    }
+                }
+            });
+        }
+    };
+}
+
+/// Types and operations with numbers at which they differ from others.
+std::vector<explore::Protocol> arithmetics() {
+    using Limits = std::numeric_limits<float>;
+    const auto half = [](float value) { return __float2half_rn(value); };
+    const auto bfloat16 = [](float value) { return __float2bfloat16_rn(value); };
+    const auto words = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+    constexpr auto kMinus = static_cast<std::uint8_t>(-1);
+    constexpr float kNan = Limits::quiet_NaN();
+    std::vector<explore::Protocol> scenes;
+    const auto add = [&]<class T>(DataType type, ReduceOp op, const Elements2<T>& of) {
+        scenes.push_back(
+            {fmt::format("one_shot/2x1/{}/{}/{}", name_of(type), name_of(op), scenes.size()),
+             arithmetic<T>(type, op, of), false});
+    };
+    using enum DataType;
+    using enum ReduceOp;
+    add(kInt8, kAvg, Elements2<std::uint8_t>{kMinus, kMinus, kMinus});
+    add(kUint8, kAvg, Elements2<std::uint8_t>{200, 100, 22});  // the sum wraps
+    add(kInt8, kMax, Elements2<std::uint8_t>{kMinus, 1, 1});
+    add(kUint8, kMax, Elements2<std::uint8_t>{1, kMinus, kMinus});
+    add(kInt32, kMin, Elements2<std::uint32_t>{~0U, 1, ~0U});
+    add(kUint32, kMin, Elements2<std::uint32_t>{~0U, 1, 1});
+    add(kInt64, kMax, Elements2<std::uint64_t>{words(-1), 1, 1});
+    add(kInt64, kAvg, Elements2<std::uint64_t>{words(-5), words(-6), words(-5)});
+    add(kUint64, kMax, Elements2<std::uint64_t>{words(-1), 1, words(-1)});
+    add(kUint64, kProd, Elements2<std::uint64_t>{1ULL << 33, 1ULL << 30, 1ULL << 63});
+    add(kFloat, kMax, Elements2<float>{kNan, 1, 1});
+    add(kFloat, kMin, Elements2<float>{1, kNan, 1});
+    add(kFloat, kMax, Elements2<float>{0.F, -0.F, 0.F});
+    add(kFloat, kMin, Elements2<float>{0.F, -0.F, -0.F});
+    add(kFloat, kMin, Elements2<float>{-1, Limits::infinity(), -1});
+    add(kFloat, kProd, Elements2<float>{3, -5, -15});
+    add(kDouble, kAvg, Elements2<double>{1, 2, 1.5});
+    add(kDouble, kMax, Elements2<double>{-2, -1, -1});
+    add(kHalf, kAvg, Elements2<__half>{half(40000), half(40000), half(40000)});  // no half's sum
+    add(kHalf, kMax, Elements2<__half>{half(-0.F), half(0.F), half(0.F)});
+    add(kBfloat16, kProd, Elements2<__nv_bfloat16>{bfloat16(3), bfloat16(7), bfloat16(21)});
+    return scenes;
+}
+
+}  // namespace
+}  // namespace symm
 
 int main(int argc, char** argv) {
     using namespace symm;
     using Word = std::uint32_t;
     const auto one_shot = scenes_of(through_mailbox<OneShot, Word>);
-    return explore::explore_main(
-        argc, argv,
-        {
-            {"one_shot/2x1", one_shot({{2}, {2, 2, 2}})},
-            {"one_shot/2x1/2p", one_shot({{2}, {4, 4, 4}})},
-            {"one_shot/2x1/odd", one_shot({{2}, {3, 1}})},
-            {"one_shot/2x1/mixed", one_shot({{2}, {4, 2, 2, 2, 4}})},
-            {"one_shot/2x1/clear", one_shot({{2}, {2, 4, 2, 2, 2, 2, 2, 4}})},
-            {"one_shot/2x1/wrap", one_shot({{2}, {2, 2, 2, 2}, {0xfffffffd}})},
-            {"one_shot/2x1/in_place", one_shot({{2}, {4, 2, 4}, {.in_place = true}})},
-            {"one_shot/2x1/ones", one_shot({{2}, {2, 2, 2}, {.all_ones = true}})},
-            {"one_shot/2x2", one_shot({{2, 2}, {4, 2, 4}})},
-            {"one_shot/2x1x2", one_shot({{2, 1, 2}, {4, 4, 4}})},
-            {"one_shot/2x2x2", one_shot({{2, 2, 2}, {4, 4}}), false},
-            {"one_shot/2x1x2/grids", one_shot({{2, 1, 2, true}, {4, 4, 4, 2}})},
-            {"one_shot/3x1", one_shot({{3}, {2, 2, 2}})},
-            {"one_shot/3x1/mixed", one_shot({{3}, {2, 4, 2, 2, 4}})},
-            {"clear/one_shot/2x1", one_shot({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
-            {"one_shot/1x1/overlap", one_shot({{1}, {2, 2}, {.overlap = true}})},
-            {"one_shot/2x1/overlap", one_shot({{2}, {2, 2}, {.overlap = true}})},
-            {"one_shot/2x1/overlap/3", one_shot({{2}, {4, 2, 4}, {.overlap = true}})},
-            {"one_shot/2x2/overlap", one_shot({{2, 2}, {4, 4}, {.overlap = true}})},
-            {"one_shot/2x33/overlap", one_shot({{2, 33}, {4, 4}, {.overlap = true}}), false},
-            {"one_shot/2x1x2/idle", one_shot({{2, 1, 2}, {4, 2, 4}, {.overlap = true}}), false},
-        });
+    std::vector<explore::Protocol> scenes = {
+        {"one_shot/2x1", one_shot({{2}, {2, 2, 2}})},
+        {"one_shot/2x1/2p", one_shot({{2}, {4, 4, 4}})},
+        {"one_shot/2x1/odd", one_shot({{2}, {3, 1}})},
+        {"one_shot/2x1/mixed", one_shot({{2}, {4, 2, 2, 2, 4}})},
+        {"one_shot/2x1/clear", one_shot({{2}, {2, 4, 2, 2, 2, 2, 2, 4}})},
+        {"one_shot/2x1/wrap", one_shot({{2}, {2, 2, 2, 2}, {0xfffffffd}})},
+        {"one_shot/2x1/in_place", one_shot({{2}, {4, 2, 4}, {.in_place = true}})},
+        {"one_shot/2x1/ones", one_shot({{2}, {2, 2, 2}, {.all_ones = true}})},
+        {"one_shot/2x2", one_shot({{2, 2}, {4, 2, 4}})},
+        {"one_shot/2x1x2", one_shot({{2, 1, 2}, {4, 4, 4}})},
+        {"one_shot/2x2x2", one_shot({{2, 2, 2}, {4, 4}}), false},
+        {"one_shot/2x1x2/grids", one_shot({{2, 1, 2, true}, {4, 4, 4, 2}})},
+        {"one_shot/3x1", one_shot({{3}, {2, 2, 2}})},
+        {"one_shot/3x1/mixed", one_shot({{3}, {2, 4, 2, 2, 4}})},
+        {"clear/one_shot/2x1", one_shot({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
+        {"one_shot/1x1/overlap", one_shot({{1}, {2, 2}, {.overlap = true}})},
+        {"one_shot/2x1/overlap", one_shot({{2}, {2, 2}, {.overlap = true}})},
+        {"one_shot/2x1/overlap/3", one_shot({{2}, {4, 2, 4}, {.overlap = true}})},
+        {"one_shot/2x2/overlap", one_shot({{2, 2}, {4, 4}, {.overlap = true}})},
+        {"one_shot/2x33/overlap", one_shot({{2, 33}, {4, 4}, {.overlap = true}}), false},
+        {"one_shot/2x1x2/idle", one_shot({{2, 1, 2}, {4, 2, 4}, {.overlap = true}}), false},
+    };
+    std::ranges::move(arithmetics(), std::back_inserter(scenes));
+    return explore::explore_main(argc, argv, scenes);
 }
