@@ -19,8 +19,9 @@ endif()
 
 set(replaced "memcpy|memmove|memset|memcmp|bcmp|strcmp|strlen|memchr|strchr|\
 __mem(cpy|move|set)_chk")
-set(compilers "__tsan_[a-z0-9_]*|__ubsan_handle_[a-z0-9_]*|__cxa_[a-z_]*|__g(xx|cc)_personality_v0|_Unwind_Resume|\
-__dso_handle|__dynamic_cast|__stack_chk_fail|__assert_fail|abort|_GLOBAL_OFFSET_TABLE_")
+set(compilers "__(tsan|ubsan_handle)_[a-z0-9_]*|__cxa_[a-z_]*|__g(xx|cc)_personality_v0|\
+_Unwind_Resume|__dso_handle|\
+__dynamic_cast|__stack_chk_fail|__assert_fail|abort|_GLOBAL_OFFSET_TABLE_")
 set(output "printf|fprintf|puts|putchar|fflush|stdout|stderr|_Exit")  # so ends an unsolved exercise
 set(waiting "sched_yield|nanosleep|pthread_self|__errno_location|__libc_single_threaded")
 set(numbers "(sqrt|cbrt|fma|fmin|fmax|fabs|fmod|remainder|copysign|hypot|floor|ceil|round|trunc|\
@@ -28,7 +29,8 @@ rint|nearbyint|lround|llround|lrint|llrint|exp|exp2|expm1|log|log2|log10|log1p|p
 tan|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc)[fl]?")
 set(numbers "${numbers}|__(mul|div)[sdx]c3|__u?(div|mod)ti3")  # complex, and of 16 bytes
 # Templates' names begin with the type that they return, and have no arguments here.
-set(mangled "operator (new|delete).*|(.* )?(std|fmt|symm|__cxxabiv1|__gnu_cxx)::[^ ]*(operator .*)?|\
+set(mangled "operator (new|delete).*|\
+(.* )?(std|fmt|symm|__cxxabiv1|__gnu_cxx)::[^ ]*(operator .*)?|\
 (vtable|typeinfo|VTT|guard variable) .*")
 set(refused "std::(random_device|thread|jthread)::.*|__cxa_throw")
 

@@ -150,8 +150,8 @@ def build(exercise: Exercise, target: str) -> Verdict | None:
                        raw=output)
     unseen = re.search(r"the explorer would not see: (.*?)\. Do", " ".join(output.split()))
     if unseen:
-        return Verdict(False, f"It compiles, but it calls {unseen[1]}, whose accesses of memory the "
-                              "explorer does not see. Do without it.", raw=output)
+        return Verdict(False, f"It compiles, but it calls {unseen[1]}, whose accesses of memory "
+                              "the explorer does not see. Do without it.", raw=output)
     errors = [i for i, line in enumerate(lines) if re.search(r"error:|undefined reference", line)]
     if not errors:
         return Verdict(False, "The build failed:", "\n".join(lines[-6:]), raw=output)

@@ -87,10 +87,10 @@ public:
     }
     /// Goes to the next execution. False where there is none.
     bool advance();
-    /// An estimate of the part of the tree that was visited, more than 0. All choices that a node is
-    /// known to have count as if they led to equally many executions. More become known on the way:
-    /// the estimate of all executions counts as if it grew once more as it did since there were half
-    /// as many, at most twofold.
+    /// An estimate of the part of the tree that was visited, more than 0. All choices that a node
+    /// is known to have count as if they led to equally many executions. More become known on the
+    /// way: the estimate of all executions counts as if it grew once more as it did since there
+    /// were half as many, at most twofold.
     double visited_part() const;
     /// Something was learnt that changes what is a choice: the search has to begin again.
     void learn() { learnt_ = true; }

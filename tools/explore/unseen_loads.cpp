@@ -30,8 +30,8 @@ std::uint64_t refuse_unseen_loads(const Options& options, const std::function<vo
     one.shorten = 0;
     const auto make = [&](bool hides, const First* expected = nullptr) {
         Exploration exploration(one, setup);
-        // Where nothing is hidden, the explorer does the same: what it leaves on the threads' stacks
-        // may get into a copy of a struct that is not full.
+        // Where nothing is hidden, the explorer does the same: what it leaves on the threads'
+        // stacks may get into a copy of a struct that is not full.
         exploration.memory().begin_hiding(kMostHidden, hides ? 0x2c : 0);
         if (expected != nullptr) {
             exploration.log().expect(expected->values, expected->executions);

@@ -55,7 +55,8 @@ def refuse_narrow_scopes():
     for file in files("common/simt/*.hpp", "labs/*.hpp", "labs/*.cu", "symm/*.hpp", "symm/*.cu"):
         for number, line in enumerate(Path(file).read_text(encoding="utf-8").split("\n"), 1):
             if narrow.search(line):
-                raise Failure(f"{file}:{number}: a scope that orders nothing for other GPUs:\n{line}")
+                raise Failure(f"{file}:{number}: a scope that orders nothing for other GPUs:\n"
+                              f"{line}")
 
 
 def lint(_):
