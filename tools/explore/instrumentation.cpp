@@ -3,27 +3,23 @@
 // linked.)
 
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 #include "tools/explore/exploration.hpp"
+#include "tools/explore/instrumentation.hpp"
 
 namespace symm::explore {
-namespace {
 
 using Inside = Exploration::Inside;
 
-void plain(const void* address, std::size_t size, bool store, void* place,
-           std::size_t alignment = 1) {
+void plain(const void* address, std::size_t size, bool store, void* place, std::size_t alignment) {
     if (is_running() && size != 0) {
         // Its own stack, unless it is a poll that runs on another one.
         if (address >= __builtin_frame_address(0) && address < running->thread().stack_base) {
@@ -37,6 +33,8 @@ void plain(const void* address, std::size_t size, bool store, void* place,
         running->set_up(address, size);
     }
 }
+
+namespace {
 
 /// Where in the code an access is made, and in which frame the caller's registers were saved.
 struct Caller {
@@ -105,20 +103,6 @@ T update(volatile T* p, int order, const Caller& caller, const Change& change,
     return old;
 }
 
-/// While the explorer itself makes accesses for the scene's code.
-struct Revealed {
-    Revealed() {
-        if (is_running()) {
-            running->memory().reveal();
-        }
-    }
-    ~Revealed() {
-        if (is_running()) {
-            running->memory().hide();
-        }
-    }
-};
-
 template <class T>
 void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
     constexpr int kRelaxed = static_cast<int>(std::memory_order_relaxed);
@@ -148,7 +132,6 @@ void undefined(const std::string& what, std::string_view file, std::uint32_t lin
 using namespace symm::explore;
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
-#define PLACE __builtin_return_address(0)
 // All registers of the caller are saved below the frame's address.
 #define CALLER (__builtin_unwind_init(), Caller{PLACE, __builtin_frame_address(0)})
 
@@ -246,107 +229,6 @@ void __tsan_atomic_thread_fence(int order) {
 }
 void __tsan_atomic_signal_fence(int) {}
 
-// The linker redirects calls of memcpy and similar functions here (--wrap).
-void* __real_memcpy(void* to, const void* from, std::size_t size);
-void* __real_memmove(void* to, const void* from, std::size_t size);
-void* __real_memset(void* to, int value, std::size_t size);
-int __real_memcmp(const void* a, const void* b, std::size_t size);
-int __real_strcmp(const char* a, const char* b);
-std::size_t __real_strlen(const char* text);
-const void* __real_memchr(const void* in, int value, std::size_t size);
-const char* __real_strchr(const char* text, int value);
-void* __wrap_memcpy(void* to, const void* from, std::size_t size) {
-    const auto distance =
-        reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from);
-    if (is_running() && distance != 0 && (distance < size || 0 - distance < size)) {
-        running->fail("memcpy() between bytes that overlap: use memmove()");
-    }
-    plain(from, size, false, PLACE);
-    plain(to, size, true, PLACE);
-    const Revealed revealed;
-    return __real_memcpy(to, from, size);
-}
-void* __wrap_memmove(void* to, const void* from, std::size_t size) {
-    plain(from, size, false, PLACE);
-    plain(to, size, true, PLACE);
-    const Revealed revealed;
-    return __real_memmove(to, from, size);
-}
-void* __wrap_memset(void* to, int value, std::size_t size) {
-    plain(to, size, true, PLACE);
-    const Revealed revealed;
-    return __real_memset(to, value, size);
-}
-int __wrap_memcmp(const void* a, const void* b, std::size_t size) {
-    plain(a, size, false, PLACE);
-    plain(b, size, false, PLACE);
-    const Revealed revealed;
-    return __real_memcmp(a, b, size);
-}
-int __wrap_bcmp(const void* a, const void* b, std::size_t size) {
-    plain(a, size, false, PLACE);
-    plain(b, size, false, PLACE);
-    const Revealed revealed;
-    return __real_memcmp(a, b, size);
-}
-int __wrap_strcmp(const char* a, const char* b) {
-    std::size_t size = 0;  // up to the first difference
-    std::optional<Revealed> all(std::in_place);
-    while (a[size] == b[size] && a[size] != 0) {
-        ++size;
-    }
-    all.reset();
-    plain(a, size + 1, false, PLACE);
-    plain(b, size + 1, false, PLACE);
-    const Revealed revealed;
-    return __real_strcmp(a, b);
-}
-std::size_t __wrap_strlen(const char* text) {
-    const std::size_t size = (Revealed(), __real_strlen(text));
-    plain(text, size + 1, false, PLACE);
-    return size;
-}
-const void* __wrap_memchr(const void* in, int value, std::size_t size) {
-    const void* const found = __real_memchr(in, value, size);
-    plain(in,
-          found == nullptr ? size
-                           : static_cast<const char*>(found) - static_cast<const char*>(in) + 1,
-          false, PLACE);
-    return found;
-}
-const char* __wrap_strchr(const char* text, int value) {
-    const char* const found = __real_strchr(text, value);
-    plain(text, found == nullptr ? __real_strlen(text) + 1 : found - text + 1, false, PLACE);
-    return found;
-}
-
-// What _FORTIFY_SOURCE makes of these, and clang since version 16.
-void* __wrap___memcpy_chk(void* to, const void* from, std::size_t size, std::size_t) {
-    return __wrap_memcpy(to, from, size);
-}
-void* __wrap___memmove_chk(void* to, const void* from, std::size_t size, std::size_t) {
-    return __wrap_memmove(to, from, size);
-}
-void* __wrap___memset_chk(void* to, int value, std::size_t size, std::size_t) {
-    return __wrap_memset(to, value, size);
-}
-void* __tsan_memcpy(void* to, const void* from, std::size_t size) {
-    return __wrap_memcpy(to, from, size);
-}
-void* __tsan_memmove(void* to, const void* from, std::size_t size) {
-    return __wrap_memmove(to, from, size);
-}
-void* __tsan_memset(void* to, int value, std::size_t size) {
-    return __wrap_memset(to, value, size);
-}
-
-std::size_t __real__ZSt11_Hash_bytesPKvmm(const void* of, std::size_t size, std::size_t seed);
-std::size_t __wrap__ZSt11_Hash_bytesPKvmm(const void* of, std::size_t size, std::size_t seed) {
-    plain(of, size, false, PLACE);
-    const Revealed revealed;
-    return __real__ZSt11_Hash_bytesPKvmm(of, size, seed);
-}
-
 // -fsanitize=array-bounds: the layouts are those of compiler-rt's ubsan_handlers.h.
 struct UbsanPlace {
     const char* file;
@@ -367,71 +249,4 @@ void __ubsan_handle_out_of_bounds(const UbsanBounds* data, std::uintptr_t index)
               data->place.file, data->place.line);
 }
 }  // extern "C"
-
-// What a thread has freed is not given to another one in the same execution.
-namespace {
-
-void* allocated(std::size_t size) {
-    void* const memory = std::malloc(size);
-    if (memory == nullptr) {
-        throw std::bad_alloc();
-    }
-    return memory;
-}
-
-void* allocated(std::size_t size, std::align_val_t alignment) {
-    void* memory = nullptr;
-    if (::posix_memalign(&memory, static_cast<std::size_t>(alignment), size) != 0) {
-        throw std::bad_alloc();
-    }
-    return memory;
-}
-
-void give_back(void* memory) {
-    if (memory != nullptr && is_running()) {
-        const Inside inside(*running);
-        inside.accesses().keep_freed(inside.thread, memory, ::malloc_usable_size(memory));
-        return;
-    }
-    std::free(memory);
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-    return allocated(size);
-}
-void* operator new[](std::size_t size) {
-    return allocated(size);
-}
-void* operator new(std::size_t size, std::align_val_t alignment) {
-    return allocated(size, alignment);
-}
-void* operator new[](std::size_t size, std::align_val_t alignment) {
-    return allocated(size, alignment);
-}
-void operator delete(void* memory, std::align_val_t) noexcept {
-    give_back(memory);
-}
-void operator delete[](void* memory, std::align_val_t) noexcept {
-    give_back(memory);
-}
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-    give_back(memory);
-}
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
-    give_back(memory);
-}
-void operator delete(void* memory) noexcept {
-    give_back(memory);
-}
-void operator delete[](void* memory) noexcept {
-    give_back(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-    give_back(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-    give_back(memory);
-}
 // NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)

@@ -58,7 +58,7 @@ std::vector<explore::Protocol> arithmetics() {
     std::vector<explore::Protocol> scenes;
     const auto add = [&]<class T>(DataType type, ReduceOp op, const Elements2<T>& of) {
         scenes.push_back(
-            {fmt::format("one_shot/2x1/{}/{}/{}", name_of(type), name_of(op), scenes.size()),
+            {fmt::format("arithmetic/{}/{}/{}", name_of(type), name_of(op), scenes.size()),
              arithmetic<T>(type, op, of), false});
     };
     using enum DataType;
