@@ -26,8 +26,8 @@ set(output "printf|fprintf|puts|putchar|fflush|stdout|stderr|_Exit")  # so ends 
 set(waiting "sched_yield|nanosleep|pthread_self|__errno_location|__libc_single_threaded")
 set(numbers "(sqrt|cbrt|fma|fmin|fmax|fabs|fmod|remainder|copysign|hypot|floor|ceil|round|trunc|\
 rint|nearbyint|lround|llround|lrint|llrint|exp|exp2|expm1|log|log2|log10|log1p|pow|ldexp|sin|cos|\
-tan|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc)[fl]?")
-set(numbers "${numbers}|__(mul|div)[sdx]c3|__u?(div|mod)ti3")  # complex, and of 16 bytes
+tan|asin|acos|atan|atan2|sinh|cosh|tanh|erf|erfc)[fl]?|\
+__(mul|div)[sdx]c3|__u?(div|mod)ti3")  # the last are of complex numbers, and of 16 bytes
 # Templates' names begin with the type that they return, and have no arguments here.
 set(mangled "operator (new|delete).*|\
 (.* )?(std|fmt|symm|__cxxabiv1|__gnu_cxx)::[^ ]*(operator .*)?|\

@@ -2,7 +2,6 @@
 // scenes' calls of them here (--wrap).
 
 #include <cstdint>
-#include <optional>
 
 #include "tools/explore/exploration.hpp"
 #include "tools/explore/instrumentation.hpp"
@@ -75,11 +74,12 @@ int __wrap_bcmp(const void* a, const void* b, std::size_t size) {
 }
 int __wrap_strcmp(const char* a, const char* b) {
     std::size_t size = 0;  // up to the first difference
-    std::optional<Revealed> all(std::in_place);
-    while (a[size] == b[size] && a[size] != 0) {
-        ++size;
+    {
+        const Revealed revealed;
+        while (a[size] == b[size] && a[size] != 0) {
+            ++size;
+        }
     }
-    all.reset();
     plain(a, size + 1, false, PLACE);
     plain(b, size + 1, false, PLACE);
     const Revealed revealed;
@@ -91,7 +91,7 @@ std::size_t __wrap_strlen(const char* text) {
     return size;
 }
 const void* __wrap_memchr(const void* in, int value, std::size_t size) {
-    const void* const found = __real_memchr(in, value, size);
+    const void* const found = (Revealed(), __real_memchr(in, value, size));
     plain(in,
           found == nullptr ? size
                            : static_cast<const char*>(found) - static_cast<const char*>(in) + 1,
@@ -99,8 +99,9 @@ const void* __wrap_memchr(const void* in, int value, std::size_t size) {
     return found;
 }
 const char* __wrap_strchr(const char* text, int value) {
-    const char* const found = __real_strchr(text, value);
-    plain(text, found == nullptr ? __real_strlen(text) + 1 : found - text + 1, false, PLACE);
+    const char* const found = (Revealed(), __real_strchr(text, value));
+    const char* const last = found != nullptr ? found : text + (Revealed(), __real_strlen(text));
+    plain(text, last - text + 1, false, PLACE);
     return found;
 }
 

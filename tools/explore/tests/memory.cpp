@@ -162,6 +162,13 @@ const Case kCases[] = {
           unseen([&] { address = of_a_heap; });
           *behind = *address;
       }}},
+    {"searches that end early", "1 executions", {[] {
+         std::memset(numbers, 1, 8);
+         const auto one = static_cast<int>(1 + *behind);
+         const auto* const text = reinterpret_cast<const char*>(numbers);
+         const bool found = std::memchr(text, one, 8) == text && std::strchr(text, one) == text;
+         *behind = found ? 1 : 2;
+     }}},
     {"an index outside of a local array",
      "=> r0.b0.t0: index 4 is out of bounds for .*4.* .memory.cpp:",
      {[] {
