@@ -175,6 +175,15 @@ std::vector<std::uint64_t> Exploration::graph() {
     return graph;
 }
 
+// Returns false if the first execution is not like the one that is expected.
+bool Exploration::begins_as_expected(End end) {
+    if (first_.executions == 0 && !search_.has_learnt()) {
+        first_ = {end == End::kFailed, log_.trace(), log_.values(), log_.executions()};
+        is_unexpected_ = expected_ != nullptr && !first_.is_like(*expected_);
+    }
+    return !is_unexpected_;
+}
+
 void on_fault(int signal, siginfo_t* info, void*) {
     const bool is_access = signal == SIGSEGV || signal == SIGBUS;
     if (running != nullptr && (is_access || running->runs_thread())) {
@@ -221,6 +230,9 @@ Report Exploration::explore() {
             end = execute();
         }
         report.threads = static_cast<int>(schedule_.threads().size());
+        if (!begins_as_expected(end)) {
+            break;
+        }
         if (end == End::kFailed) {
             ++report.executions;
             report.failed = true;
@@ -236,7 +248,6 @@ Report Exploration::explore() {
             continue;
         }
         ++visited;
-        first_trace_ = first_trace_ == 0 ? log_.trace() : first_trace_;
         report.executions += end == End::kComplete ? 1 : 0;
         if (report.executions == 1 && report.over_links == 0) {
             report.over_links = log_.over_links();
@@ -283,14 +294,23 @@ Report explore(const Options& options, const std::function<void(Scene&)>& setup)
     for (const int stop : {SIGABRT, SIGILL, SIGFPE, SIGTRAP}) {  // assert(), __trap() ...
         ::sigaction(stop, &action, nullptr);
     }
-    Report unseen;
-    const std::uint64_t trace = refuse_unseen_loads(options, setup, unseen);
-    if (unseen.failed) {
-        return unseen;
+    const FirstExecution hidden = hidden_execution(options, setup);
+    FirstExecution seen;
+    {
+        Exploration exploration(options, setup);
+        exploration.expect_first(hidden);
+        Report report = exploration.explore();
+        if (!exploration.is_unexpected()) {
+            return report;
+        }
+        seen = exploration.first();
+    }
+    if (const auto unseen = unseen_load(options, setup, hidden)) {
+        return *unseen;
     }
     Exploration exploration(options, setup);
     Report report = exploration.explore();
-    if (exploration.first_trace() != trace) {
+    if (exploration.first().trace != seen.trace) {
         refuse_chance();
     }
     return report;

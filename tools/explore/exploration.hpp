@@ -10,6 +10,8 @@
 ///    (instrumentation.cpp): see Inside.
 /// 4. An execution that fails jumps back to the loop (log.hpp).
 
+#include <optional>
+
 #include "tools/explore/accesses.hpp"
 #include "tools/explore/streams.hpp"
 
@@ -17,6 +19,18 @@ namespace symm::explore {
 
 class Exploration;
 extern Exploration* running;  ///< There is one at a time. Null if there is none.
+
+/// What an execution was: with the same choices, the next one is the same.
+struct FirstExecution {
+    bool failed = false;
+    std::uint64_t trace = 0;  ///< Log::trace()
+    std::vector<std::uint64_t> values;  ///< Log::values()
+    unsigned executions = 0;  ///< Log::executions(); 0: there was none.
+
+    bool is_like(const FirstExecution& other) const {
+        return failed == other.failed && trace == other.trace && values == other.values;
+    }
+};
 
 class Exploration final : public Scene {
 public:
@@ -55,8 +69,10 @@ public:
     ~Exploration() { running = nullptr; }
 
     Report explore();
-    /// Stands for the steps of the first execution that was complete; 0: none was.
-    std::uint64_t first_trace() const { return first_trace_; }
+    /// Ends explore() after the first execution if it is not like this one.
+    void expect_first(const FirstExecution& expected) { expected_ = &expected; }
+    bool is_unexpected() const { return is_unexpected_; }
+    const FirstExecution& first() const { return first_; }
 
     // For the scene's setup.
     void launch(int rank, const Shape& shape,
@@ -95,6 +111,7 @@ private:
     void begin_execution();
     bool run(Thread& thread, const std::function<bool()>& code);
     std::vector<std::uint64_t> graph();
+    bool begins_as_expected(End end);
 
     const Options& options_;
     const std::function<void(Scene&)>& setup_;
@@ -110,13 +127,18 @@ private:
     bool inside_ = true;
     bool is_set_up_ = false;  ///< The setup runs.
     bool polls_over_links_ = false;
-    std::uint64_t first_trace_ = 0;
+    FirstExecution first_;
+    const FirstExecution* expected_ = nullptr;
+    bool is_unexpected_ = false;
 };
 
-/// Makes the first execution, and again while memory is hidden: see unseen_loads.cpp. Returns what
-/// stands for its steps. Fills in a report if a thread loads what the explorer does not see.
-std::uint64_t refuse_unseen_loads(const Options& options, const std::function<void(Scene&)>& setup,
-                                  Report& report);
+/// The first execution, while memory is hidden: see unseen_loads.cpp.
+FirstExecution hidden_execution(const Options& options, const std::function<void(Scene&)>& setup);
+
+/// The first execution is not like `hidden`. Returns a report if that is since a thread loads what
+/// the explorer does not see.
+std::optional<Report> unseen_load(const Options& options, const std::function<void(Scene&)>& setup,
+                                  const FirstExecution& hidden);
 
 /// Whether a thread of a scene runs, and not the explorer itself.
 inline bool is_running() {

@@ -198,7 +198,7 @@ const Case kCases[] = {
       }}},
 };
 
-constexpr std::pair<int, unsigned> kChances[] = {{2, 3}, {1, 3}};
+constexpr std::pair<int, unsigned> kChances[] = {{2, 3}, {1, 2}};
 /// In each `n`th execution a thread makes a step more than when its next choice was first made.
 /// `ranks` of them: one has only one execution.
 bool chance_is_refused(int ranks, unsigned n) {
