@@ -295,7 +295,7 @@ Report explore(const Options& options, const std::function<void(Scene&)>& setup)
         ::sigaction(stop, &action, nullptr);
     }
     const FirstExecution hidden = hidden_execution(options, setup);
-    FirstExecution seen;
+    FirstExecution first;
     {
         Exploration exploration(options, setup);
         exploration.expect_first(hidden);
@@ -303,17 +303,12 @@ Report explore(const Options& options, const std::function<void(Scene&)>& setup)
         if (!exploration.is_unexpected()) {
             return report;
         }
-        seen = exploration.first();
+        first = exploration.first();
     }
-    if (const auto unseen = unseen_load(options, setup, hidden)) {
+    if (const auto unseen = unseen_load(options, setup, first, hidden)) {
         return *unseen;
     }
-    Exploration exploration(options, setup);
-    Report report = exploration.explore();
-    if (exploration.first().trace != seen.trace) {
-        refuse_chance();
-    }
-    return report;
+    return Exploration(options, setup).explore();
 }
 
 std::array<Report, 3> explore_each_way(Options options, const std::function<void(Scene&)>& setup) {

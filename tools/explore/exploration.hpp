@@ -23,9 +23,9 @@ extern Exploration* running;  ///< There is one at a time. Null if there is none
 /// What an execution was: with the same choices, the next one is the same.
 struct FirstExecution {
     bool failed = false;
-    std::uint64_t trace = 0;  ///< Log::trace()
+    std::uint64_t trace = 0;            ///< Log::trace()
     std::vector<std::uint64_t> values;  ///< Log::values()
-    unsigned executions = 0;  ///< Log::executions(); 0: there was none.
+    unsigned executions = 0;            ///< Log::executions(); 0: there was none.
 
     bool is_like(const FirstExecution& other) const {
         return failed == other.failed && trace == other.trace && values == other.values;
@@ -135,10 +135,10 @@ private:
 /// The first execution, while memory is hidden: see unseen_loads.cpp.
 FirstExecution hidden_execution(const Options& options, const std::function<void(Scene&)>& setup);
 
-/// The first execution is not like `hidden`. Returns a report if that is since a thread loads what
-/// the explorer does not see.
+/// `first` is not like `hidden`. Returns a report if that is since a thread loads what the explorer
+/// does not see. Throws where the first execution is another one each time.
 std::optional<Report> unseen_load(const Options& options, const std::function<void(Scene&)>& setup,
-                                  const FirstExecution& hidden);
+                                  const FirstExecution& first, const FirstExecution& hidden);
 
 /// Whether a thread of a scene runs, and not the explorer itself.
 inline bool is_running() {

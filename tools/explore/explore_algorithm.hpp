@@ -83,7 +83,8 @@ int explore_algorithm(int argc, char** argv, const AlgorithmTraits& traits) {
          of("2x1/in_place", {{2}, {8, 4, 8}, {.in_place = true}}),
          of("2x1/wrap", {{2}, {8, 8, 8, 8}, {.epoch = 0xfffffffd}}), of("2x2", {{2, 2}, {8, 8}}),
          of("2x1x2", {{2, 1, 2}, {8, 8}}), of("2x1x2/grids", {{2, 1, 2, true}, {8, 8, 8}}),
-         of("3x1", {{3}, {12, 12, 12}}), of("3x1/mixed", {{3}, {12, 4, 24}})});
+         of("2x2/turn", {{2, 2}, {8, 8, 8, 8}, {.epoch = 3}}), of("3x1", {{3}, {12, 12, 12}}),
+         of("3x1/avg", {{3}, {12, 7}, {.average = true}}), of("3x1/mixed", {{3}, {12, 4, 24}})});
 }
 
 }  // namespace symm

@@ -36,8 +36,11 @@ FirstExecution hidden_execution(const Options& options, const std::function<void
 }
 
 std::optional<Report> unseen_load(const Options& options, const std::function<void(Scene&)>& setup,
-                                  const FirstExecution& hidden) {
+                                  const FirstExecution& first, const FirstExecution& hidden) {
     const FirstExecution seen = make(options, setup, false).second;
+    if (seen.trace != first.trace) {
+        refuse_chance();
+    }
     // Values may be addresses of the heap, which differ each time: they show nothing.
     if (seen.failed || hidden.is_like(seen) || !make(options, setup, false).second.is_like(seen) ||
         !make(options, setup, true).second.is_like(hidden)) {

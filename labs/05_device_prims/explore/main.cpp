@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <vector>
+
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
+#include "labs/05_device_prims/latency_kernels.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
 #include "labs/05_device_prims/shared_work/work_batch.hpp"
 #include "tools/explore/explore_main.hpp"
@@ -208,16 +211,54 @@ void leave_together(Scene& scene, std::uint32_t rounds) {
     });
 }
 
+// The latency test's kernels, each `launches` times, of `rounds` rounds. They count errors.
+template <class Kernel>
+void latency(Scene& scene, const std::vector<Kernel>& of_ranks, unsigned threads, unsigned launches,
+             LatencyMemory* (*memory)(const Kernel&)) {
+    for (const Kernel& of_rank : of_ranks) {
+        scene.launch(of_rank.rank, {.threads = threads}, [=](const ThreadBlock& block) {
+            Kernel kernel = of_rank;
+            for (unsigned i = 0; i < launches && !explore::gave_up(kernel.timeout); ++i) {
+                kernel(block);
+                kernel.first += kernel.rounds;
+                explore::kernel_end();
+            }
+            if (block.thread_rank() == 0 && memory(kernel)->errors != 0) {
+                fail("another payload has arrived");
+            }
+        });
+    }
+}
+
+void ping_pong(Scene& scene, Carrier carrier) {
+    const auto memory = explore::symmetric_zeroed<LatencyMemory>(scene, 2, "memory");
+    std::vector<PingPong> kernels;
+    for (int rank = 0; rank < 2; ++rank) {
+        kernels.push_back({memory.of(rank), memory.of(1 - rank), explore::timeout_of(scene, rank),
+                           carrier, rank, 1 - rank, 1, 2});
+    }
+    latency<PingPong>(scene, kernels, 1, 2, [](const PingPong& one) { return one.local; });
+}
+
+void barrier_rounds(Scene& scene, int ranks, unsigned threads) {
+    const auto memory = explore::symmetric_zeroed<LatencyMemory>(scene, ranks, "memory");
+    std::vector<BarrierRounds> kernels;
+    for (int rank = 0; rank < ranks; ++rank) {
+        kernels.push_back({memory, rank, ranks, explore::timeout_of(scene, rank), 0, 1});
+    }
+    latency<BarrierRounds>(scene, kernels, threads, 3,
+                           [](const BarrierRounds& one) { return one.memory.of(one.rank); });
+}
+
 struct alignas(16) Item {
     std::uint64_t number[2];
 };
 
-// The host stores batches of four items in a ring of four entries. A block of `threads` threads has
-// room for two items at a time. It leaves batch `left` at the second item.
+// The host stores batches of `items` items in a ring of four entries. A block of `threads` threads
+// has room for two items at a time. It leaves batch `left` at the second item.
 void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint32_t first,
-               std::uint32_t left = ~0U) {
+               std::uint32_t left = ~0U, std::uint32_t items = 4) {
     constexpr std::uint32_t kEntries = 4;
-    constexpr std::uint32_t kItems = 4;
     constexpr std::uint32_t kRoom = 2;
     auto* const ring = scene.zeroed<Item>(kEntries, "ring", 0);
     auto* const consumed = scene.zeroed<std::uint32_t>(2, "consumed", 0);
@@ -228,16 +269,16 @@ void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint3
     scene.launch(0, {}, [=](const ThreadBlock&) {
         simt::Waiter waiter(host);
         for (std::uint32_t b = 0; b < batches; ++b) {
-            const std::uint32_t at = first + b * kItems;
+            const std::uint32_t at = first + b * items;
             for (unsigned c = 0; c < 2; ++c) {  // as WorkCounters::claim()
                 if (!waiter.until({Wait::kFifoSpace, 0, 1, at}, [&](std::uint64_t& seen) {
                         seen = simt::load(&consumed[c], simt::Order::kAcquire);
-                        return at - static_cast<std::uint32_t>(seen) <= kEntries - kItems;
+                        return at - static_cast<std::uint32_t>(seen) <= kEntries - items;
                     })) {
                     return;
                 }
             }
-            for (std::uint32_t i = 0; i < kItems; ++i) {
+            for (std::uint32_t i = 0; i < items; ++i) {
                 ring[(at + i) % kEntries].number[0] = ring[(at + i) % kEntries].number[1] = at + i;
             }
             simt::store(launched, b + 1, simt::Order::kRelease);
@@ -257,8 +298,8 @@ void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint3
                          if (block.sync_or(!is_launched)) {
                              return;
                          }
-                         std::uint32_t next = first + b * kItems;
-                         const Batch batch{kItems, next, kEntries, 2, ring, consumed, {}};
+                         std::uint32_t next = first + b * items;
+                         const Batch batch{items, next, kEntries, 2, ring, consumed, {}};
                          batch.load(block, shared);
                          block.sync();
                          batch.for_each(block, shared, [&](const Item& item) {
@@ -268,7 +309,7 @@ void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint3
                                  }
                              }
                              ++next;
-                             return b != left || next == first + b * kItems + 1;
+                             return b != left || next == first + b * items + 1;
                          });
                          explore::kernel_end();
                      }
@@ -327,6 +368,12 @@ int main(int argc, char** argv) {
             {"barrier/3x2", [](Scene& scene) { barriers(scene, 3, 2, 1, 2, 1, 0); }},
             {"barrier/4x1", [](Scene& scene) { barriers(scene, 4, 1, 1, 2, 1, 0); }, false},
             {"abort_barrier", [](Scene& scene) { leave_together(scene, 3); }},
+            {"ping_pong/signal", [](Scene& scene) { ping_pong(scene, Carrier::kSignal); }},
+            {"ping_pong/relaxed", [](Scene& scene) { ping_pong(scene, Carrier::kRelaxed); }},
+            {"ping_pong/packet", [](Scene& scene) { ping_pong(scene, Carrier::kPacket); }},
+            {"rounds/2x1", [](Scene& scene) { barrier_rounds(scene, 2, 1); }},
+            {"rounds/2x2", [](Scene& scene) { barrier_rounds(scene, 2, 2); }},
+            {"rounds/3x1", [](Scene& scene) { barrier_rounds(scene, 3, 1); }},
             {"load_args/2", [](Scene& scene) { load_args_of(scene, 2); }},
             {"load_args/64", [](Scene& scene) { load_args_of(scene, 64); }},
             {"load_args/96", [](Scene& scene) { load_args_of(scene, 96); }},
@@ -334,6 +381,7 @@ int main(int argc, char** argv) {
             {"work_fifo/2", [](Scene& scene) { work_fifo(scene, 2, 3, 2); }},
             // The ring ends between items that are loaded together; the numbers wrap.
             {"work_fifo/2/end", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffff7); }},
+            {"work_fifo/2/odd", [](Scene& scene) { work_fifo(scene, 2, 3, 2, ~0U, 3); }},
             {"work_fifo/2/leave", [](Scene& scene) { work_fifo(scene, 2, 3, 2, 1); }},
             {"work_fifo/2/wrap", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffffe); }},
         });

@@ -3,8 +3,11 @@
 #include "../long_rows_kernel.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +30,8 @@ struct Calls {
     bool ones = false;    ///< In call 1, all bits of rank 1's first element are set: a sentinel's.
     bool rounds = false;  ///< Halves that are others if the ranks' sum is rounded by itself.
     bool halves = false;  ///< Elements, but float weights, an offset of these, and a bias.
+    bool order = false;   ///< Floats of three ranks whose sum is another one in another order.
+    bool bare = false;    ///< No residual.
 
     unsigned most_rows() const { return *std::ranges::max_element(rows); }
     unsigned slots() const {  ///< Of a mailbox, for each sender: a power of two.
@@ -47,6 +52,10 @@ float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
     if (calls.ones && call == 1 && rank == 1 && i == 0) {
         return std::bit_cast<float>(~std::uint32_t{0});
     }
+    if (calls.order) {
+        constexpr float kLarge = 1 << 24;
+        return rank == 0 ? static_cast<float>(3 + 4 * call + 2 * i) : rank == 1 ? kLarge : -kLarge;
+    }
     if (calls.rounds) {  // the step between halves is two
         return rank == 0 ? 2048 + static_cast<float>(16 * call + 4 * i) : 1;
     }
@@ -54,7 +63,7 @@ float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
     return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + step * i);
 }
 float before(const Calls& calls, unsigned call, std::size_t i) {
-    return calls.rounds ? 1 : static_cast<float>(5 + call + 7 * i);
+    return calls.bare ? 0 : calls.rounds ? 1 : static_cast<float>(5 + call + 7 * i);
 }
 float weight(std::size_t i) {
     return static_cast<float>(1 + i % 3);
@@ -81,8 +90,8 @@ void check(const Calls& calls, unsigned call, const T* residual, const T* out, b
     for (std::size_t row = 0; row < calls.rows[call]; ++row) {
         float squares = 0;
         for (std::size_t i = row * calls.hidden; i < (row + 1) * calls.hidden; ++i) {
-            const auto seen = static_cast<float>(residual[i]);
-            if (!same(seen, sum(calls, call, i), 0) &&
+            const auto seen = static_cast<float>(calls.bare ? T{} : residual[i]);
+            if (!calls.bare && !same(seen, sum(calls, call, i), 0) &&
                 !(gave_up && seen == before(calls, call, i))) {
                 symm::explore::fail(gave_up ? "a rank that gave up has stored a wrong residual"
                                             : "a residual is wrong");
@@ -126,10 +135,9 @@ void fill_scene(Scene& scene, const Calls& calls) {
         auto* const squares = scene.zeroed<symm::Packet>(kMostParts, "squares", rank);
         squares[2] = squares[3] = calls.old;
         const RmsNormWindowsParams call{
-            {memory.call(scene, rank, in, out, 0, calls.last),
-             reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights), 0,
-             calls.hidden, kEpsilon, kPlain ? 0 : kOffset, reinterpret_cast<CUdeviceptr>(biases), 0,
-             !kPlain},
+            {memory.call(scene, rank, in, out, 0, calls.last), 0,
+             reinterpret_cast<CUdeviceptr>(weights), 0, calls.hidden, kEpsilon,
+             kPlain ? 0 : kOffset, reinterpret_cast<CUdeviceptr>(biases), 0, !kPlain},
             calls.way == Way::kTwoShots,
             memory.meeting(rank, in, residual),
             memory.barrier(rank)};
@@ -152,7 +160,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             RmsNormWindowsParams mine = call;
             mine.in = reinterpret_cast<CUdeviceptr>(in);
             mine.out = reinterpret_cast<CUdeviceptr>(out);
-            mine.residual = reinterpret_cast<CUdeviceptr>(residual);
+            mine.residual = calls.bare ? 0 : reinterpret_cast<CUdeviceptr>(residual);
             mine.rows = calls.rows[c];
             mine.count = calls.rows[c] * calls.hidden;
             const unsigned lanes = symm::simt::Warp(block).size();
@@ -179,12 +187,116 @@ void fill_scene(Scene& scene, const Calls& calls) {
     }
 }
 
+/// A row's sum of squares as rms_norm_row.hpp defines it, for blocks of whole warps. `first`: the
+/// sum of every 32nd part begins with this one instead, and goes round.
+float squares_in_order(const std::vector<float>& row, unsigned first = 0) {
+    constexpr unsigned kLanes = symm::simt::kWarpSize;
+    constexpr unsigned kPart = 4 * kLanes;
+    const auto of_lanes = [](std::array<float, kLanes> lanes) {
+        for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
+            const auto before = lanes;
+            for (unsigned lane = 0; lane < kLanes; ++lane) {
+                lanes[lane] += before[lane ^ distance];
+            }
+        }
+        return lanes[0];
+    };
+    const auto parts = static_cast<unsigned>((row.size() + kPart - 1) / kPart);
+    const unsigned rounds = (parts + kLanes - 1) / kLanes;
+    std::array<float, kLanes> of_every_32nd{};
+    for (unsigned k = 0; k < rounds * kLanes; ++k) {
+        const unsigned part = (k / kLanes + first) % rounds * kLanes + k % kLanes;
+        std::array<float, kLanes> of_pack{};
+        for (std::size_t i = part * kPart; i < row.size() && i < (part + 1) * kPart; ++i) {
+            float& sum = of_pack[i / 4 % kLanes];
+            sum = std::fma(row[i], row[i], sum);
+        }
+        of_every_32nd[part % kLanes] += of_lanes(of_pack);
+    }
+    return of_lanes(of_every_32nd);
+}
+
+/// A row of which another order of the parts' sums gives other bits, if there are three for a lane.
+std::vector<float> uneven_row(const RmsNormParams& call, std::uint32_t random) {
+    std::vector<float> row(call.hidden);
+    bool is_even = true;
+    while (is_even) {
+        for (float& value : row) {
+            random = random * 1664525 + 1013904223;
+            value = static_cast<float>(random >> 8) / (1 << 20);
+        }
+        const float scale = call.scale_of(squares_in_order(row));
+        is_even = call.hidden > 64 * 128 && (scale == call.scale_of(squares_in_order(row, 1)) ||
+                                             scale == call.scale_of(squares_in_order(row, 2)));
+    }
+    return row;
+}
+
+/// A block's rows, one after another, whose values are known already. Their outputs have the bits
+/// that the order of all additions gives.
+void fill_rows(Scene& scene, unsigned hidden, unsigned rows) {
+    auto* const weights = scene.allocate<float>(hidden, "weight", 0);
+    auto* const out = scene.allocate<float>(std::size_t{rows} * hidden, "out", 0);
+    std::fill_n(weights, hidden, 1.0F);
+    const RmsNormParams call{{{symm::Reduction(symm::ReduceOp::kSum, 1), {}, 0, 1},
+                              {},
+                              {{}, 0, reinterpret_cast<CUdeviceptr>(out), rows * hidden}},
+                             0,
+                             reinterpret_cast<CUdeviceptr>(weights),
+                             rows,
+                             hidden,
+                             kEpsilon};
+    const auto values = std::make_shared<std::vector<std::vector<float>>>();
+    for (unsigned row = 0; row < rows; ++row) {
+        values->push_back(uneven_row(call, row));
+    }
+    const auto kernel = [=](const ThreadBlock& block) {
+        RowNorm<float> norm(block, call);
+        for (unsigned row = 0; row < rows; ++row) {
+            norm.for_packs(row, [&](unsigned, unsigned i) {
+                Pack pack;
+                symm::explore::unseen(
+                    [&] { std::memcpy(&pack, &(*values)[row][std::size_t{4} * i], sizeof pack); });
+                norm.take(i, pack);
+            });
+            norm.finish(row, true);
+        }
+        block.sync();
+        for (unsigned row = 0; block.thread_rank() == 0 && row < rows; ++row) {
+            float expected = 0;
+            symm::explore::unseen([&] {
+                const std::vector<float>& all = (*values)[row];
+                expected = all[0] * call.scale_of(squares_in_order(all));
+            });
+            if (out[row * hidden] != expected) {
+                symm::explore::fail("a row has other bits");
+            }
+        }
+    };
+    scene.launch(0, {.threads = 64, .shared_bytes = RowNorm<float>::shared_bytes(hidden)}, kernel);
+}
+
+Protocol rows(const std::string& name, unsigned hidden, unsigned rows) {
+    return {"rms_norm/rows/" + name, [=](Scene& scene) { fill_rows(scene, hidden, rows); }, false};
+}
+
 Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
     calls.shape.shared_bytes = RmsNormWindows<float, kMost>::shared_bytes(calls.hidden);
     const auto fill = [=](Scene& scene) {
         calls.halves ? fill_scene<__half>(scene, calls) : fill_scene<float>(scene, calls);
     };
     return {"rms_norm/" + name, fill, may_give_up};
+}
+
+/// Random executions: there are too many.
+Protocol sampled(Protocol one) {
+    one.sample = 500;
+    return one;
+}
+
+Protocol ordered(const std::string& name, Calls calls) {
+    calls.order = true;
+    return scene(name + "/order", calls, false);
 }
 
 Protocol overlapping(const std::string& name, Calls calls) {
@@ -216,6 +328,34 @@ int main(int argc, char** argv) {
             scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
             scene("packs/2x1/ones",
                   {.ranks = 2, .rows = {2, 2, 2}, .hidden = 4, .way = Way::kPacks, .ones = true}),
+            scene("packs/2x1/halves/bare", {.ranks = 2,
+                                            .rows = {1, 1, 1},
+                                            .hidden = 16,
+                                            .way = Way::kPacks,
+                                            .halves = true,
+                                            .bare = true}),
+            scene("one_shot/2x1/halves/bare", {.ranks = 2,
+                                               .rows = {1, 1},
+                                               .hidden = 16,
+                                               .way = Way::kOneShot,
+                                               .halves = true,
+                                               .bare = true}),
+            scene("parts/2x1/halves/bare", {.ranks = 2,
+                                            .rows = {1, 1, 1},
+                                            .hidden = 8,
+                                            .way = Way::kParts,
+                                            .halves = true,
+                                            .bare = true}),
+            ordered("packs/3x1", {3, {1}, 4, {}, Way::kPacks}),
+            ordered("parts/3x1", {3, {1}, 4, {}, Way::kParts}),
+            ordered("one_shot/3x1", {3, {1}, 4, {}, Way::kOneShot}),
+            ordered("two_shots/3x1", {3, {3}, 4, {}, Way::kTwoShots}),
+            // 16 parts, 32, 33, more than 64, and three for each lane.
+            rows("16", 2048, 1),
+            rows("32", 4092, 2),
+            rows("33", 4100, 1),
+            rows("65", 8196, 2),
+            rows("96", 12284, 1),
             scene("packs/2x2/5p", {2, {1, 2, 1}, 20, {.threads = 2}, Way::kPacks}, false),
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
             scene("packs/2x1/halves",
@@ -245,10 +385,14 @@ int main(int argc, char** argv) {
             overlapping("parts/2x1/fewer", {2, {2, 1}, 4, {}, Way::kParts}),
             // Blocks of two warps, whose parts are shorter than a warp.
             scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),
+            // Two warps of two lanes share a row.
+            sampled(scene("parts/2x2x2", {2, {1}, 16, {.blocks = 2, .threads = 2}, Way::kParts})),
             scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
             scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
             scene("parts/2x1x2/old",
                   {2, {1, 1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
+            scene("parts/2x2/old",
+                  {2, {1, 1, 1, 2}, 16, {.threads = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
             scene("parts/2x1x2/again", {2, {2, 1, 2}, 8, {.blocks = 2}, Way::kParts}, false),
             scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
             scene("parts/2x1/ones",

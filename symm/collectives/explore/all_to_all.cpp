@@ -134,6 +134,18 @@ Protocol scene(const std::string& name, Calls calls) {
             calls.ranks <= 3};
 }
 
+/// Where a part begins, beyond the 4 GB for which no scene has room.
+void place_far_part(Scene& scene) {
+    scene.launch(0, {}, [](const ThreadBlock&) {
+        AllToAllParams call{
+            {{symm::Reduction(symm::ReduceOp::kSum, 4), {}, 0, 4}, {}, {}}, 1, nullptr, nullptr};
+        call.stride = std::size_t{3} << 30;
+        if (reinterpret_cast<CUdeviceptr>(call.part(16, 3)) != 16 + 3 * call.stride) {
+            symm::explore::fail("a part's place has too few bits");
+        }
+    });
+}
+
 /// A type's scenes: both ways, in both of their forms.
 template <class T>
 void add_type(std::vector<Protocol>& scenes, const std::string& type, const Counts& counts) {
@@ -157,6 +169,9 @@ std::uint32_t uneven(int from, int to, unsigned call) {
 /// In one direction nothing.
 std::uint32_t one_way(int from, int to, unsigned call) {
     return from < to && call % 2 == 0 ? 2 : 0;
+}
+std::uint32_t upwards(int from, int to, unsigned) {
+    return from < to ? 2 : 0;
 }
 std::uint32_t all(int, int, unsigned) {
     return 2;
@@ -187,6 +202,8 @@ int main(int argc, char** argv) {
         scene("counts/2x2", {2, 3, {.threads = 2}, mixed}),
         // It is the turn of the last packet's slot, which the other thread reads.
         scene("counts/2x2/turn", {2, 3, {.threads = 2}, all, false, 2}),
+        // Here by a rank that sends nothing itself.
+        scene("counts/2x2/turn/one_way", {2, 3, {.threads = 2}, upwards, false, 2}),
         scene("counts/2x1/one_way", {2, 4, {}, one_way}),
         scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
         scene("counts/2x1/clear", {2, 8, {}, last_are_full, false, 0, true}),
@@ -203,6 +220,7 @@ int main(int argc, char** argv) {
         scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
         scene("windows/3x1", {3, 2, {}, mixed, true}),
         scene("windows/3x1/none", {3, 1, {}, none, true}),
+        {"all_to_all/part/9GB", place_far_part, false},
         scene("counts/2x1/huge", {2, 2, {}, huge}),
         scene("equal/5x1", {5, 2, {}, {}}),
         scene("counts/5x1", {5, 3, {}, mixed}),

@@ -26,9 +26,11 @@ inline std::uint32_t launches(const Calls& calls) {
 }
 
 /// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
-/// `lag`: how far the flags of the inbox that is used less are behind.
+/// `lag`: how far the flags of the inbox that is used less are behind. `then_copies`: the next call
+/// is the copy engine's, which meets nobody before it stores into its peers' slots.
 template <int kMost>
-void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag) {
+void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag,
+               bool then_copies) {
     const Ranks& who = calls.who;
     const std::uint32_t epoch = calls.other.epoch;
     constexpr std::size_t kSlot = 9;  // packs
@@ -101,6 +103,9 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
                     return;
                 }
                 explore::kernel_end();
+                if (then_copies && block.grid_rank() == 0) {
+                    std::fill_n(slots.of((rank + 1) % who.ranks), in_slots, simt::Pack16{});
+                }
                 // After the last call: only the end of a kernel would order this check, which no
                 // protocol makes, before a peer's turn in the next call.
                 const bool last = meeting.of(rank)->epoch[0] == epoch + launches(calls);
@@ -120,9 +125,9 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
 }
 
 inline void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks,
-                   std::uint32_t lag = 0) {
-    calls.who.ranks <= 2 ? chunks_of<2>(scene, calls, chunk, unpacks, lag)
-                         : chunks_of<kMostExplored>(scene, calls, chunk, unpacks, lag);
+                   std::uint32_t lag = 0, bool then_copies = false) {
+    calls.who.ranks <= 2 ? chunks_of<2>(scene, calls, chunk, unpacks, lag, then_copies)
+                         : chunks_of<kMostExplored>(scene, calls, chunk, unpacks, lag, then_copies);
 }
 
 }  // namespace symm

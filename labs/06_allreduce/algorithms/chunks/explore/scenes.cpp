@@ -11,6 +11,9 @@ int main(int argc, char** argv) {
     const auto unpacked = [](const Calls& calls, unsigned chunk = 1, std::uint32_t lag = 0) {
         return [=](Scene& scene) { chunks(scene, calls, chunk, true, lag); };
     };
+    const auto then_copies = [](const Calls& calls, unsigned chunk = 1) {
+        return [=](Scene& scene) { chunks(scene, calls, chunk, false, 0, true); };
+    };
     constexpr auto kScatter = Collective::kReduceScatter;
     constexpr auto kGather = Collective::kAllGather;
     return explore::explore_main(
@@ -28,6 +31,8 @@ int main(int argc, char** argv) {
             {"chunks/2x1/no_windows/lag", unpacked({{2}, {16, 8}, {5}}, 1, (1U << 31) + 1)},
             {"chunks/2x1/no_windows/in_place", unpacked({{2}, {16, 5}, {.in_place = true}})},
             {"chunks/2x1/reduce_scatter", in_chunks({{2}, {12, 5}, {}, kScatter}, 4)},
+            {"chunks/2x1/then_copies", then_copies({{2}, {16}}), false},
+            {"chunks/2x1/reduce_scatter/then_copies", then_copies({{2}, {8}, {}, kScatter}), false},
             {"chunks/2x1/pieces/reduce_scatter",
              in_chunks({{2}, {12, 8}, {.at_once = 8}, kScatter}, 4)},
             {"chunks/2x1/pieces/all_gather", in_chunks({{2}, {12, 8}, {.at_once = 8}, kGather}, 4)},

@@ -48,6 +48,6 @@ symm_explored_mutant(06_one_shot first_warp_waits one_shot/2x33/overlap
   OLD [[block_.wait_for_predecessor();]]
   NEW [[if (block_.thread_rank() < 32) { block_.wait_for_predecessor(); }]])
 # The sum is rounded before it is divided.
-symm_explored_mutant(06_one_shot rounds_twice arithmetic/half/avg/18 "other bits"
+symm_explored_mutant(06_one_shot rounds_twice arithmetic/half/avg "other bits"
   FILE labs/05_device_prims/reduction/reduction.hpp
   OLD [[average(all[i]);]] NEW [[average(static_cast<Wide<T>>(static_cast<T>(all[i])));]])

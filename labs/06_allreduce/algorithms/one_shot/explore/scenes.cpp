@@ -4,6 +4,7 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <vector>
 
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/explore/mailbox.hpp"
@@ -11,34 +12,38 @@
 namespace symm {
 namespace {
 
-/// What two ranks have in each element, and the result.
+/// What each rank has in each element, and the result.
 template <class T>
-struct Elements2 {
-    T a, b, result;
+struct Numbers {
+    std::vector<T> of_ranks;
+    T result;
 };
 
 /// A call of a type and an operation, of one packet.
 template <class T>
-auto arithmetic(DataType type, ReduceOp op, const Elements2<T>& of) {
+auto arithmetic(DataType type, ReduceOp op, const Numbers<T>& of) {
     return [=](Scene& scene) {
+        constexpr int kMost = 3;
         constexpr std::size_t kCount = sizeof(simt::Pack8) / sizeof(T);
-        const auto slots = explore::symmetric_zeroed<simt::Pack16>(scene, 2, "slots", 2);
-        for (int rank = 0; rank < 2; ++rank) {
+        const auto ranks = static_cast<int>(of.of_ranks.size());
+        const auto slots = explore::symmetric_zeroed<simt::Pack16>(scene, ranks, "slots", 4);
+        for (int rank = 0; rank < ranks; ++rank) {
             auto* const epochs = scene.zeroed<Epochs>(1, "epochs", rank);
             auto* const in = scene.allocate<T>(kCount, "in", rank);
             auto* const out = scene.allocate<T>(kCount, "out", rank);
-            std::fill_n(in, kCount, rank == 0 ? of.a : of.b);
-            const KernelParams basic{{Reduction(op, 2, is_signed_integer(type)),
-                                      explore::timeout_of(scene, rank), rank, 2},
+            std::fill_n(in, kCount, of.of_ranks[static_cast<std::size_t>(rank)]);
+            const KernelParams basic{{Reduction(op, ranks, is_signed_integer(type)),
+                                      explore::timeout_of(scene, rank), rank, ranks},
                                      {{type, op},
                                       reinterpret_cast<CUdeviceptr>(in),
                                       reinterpret_cast<CUdeviceptr>(out),
                                       kCount}};
+            const T result = of.result;
             scene.launch(rank, {}, [=](const ThreadBlock& block) {
-                OneShot<T, 2>{{basic, {epochs, slots, 1}, basic, kCount}}(block);
+                OneShot<T, kMost>{{basic, {epochs, slots, 1}, basic, kCount}}(block);
                 for (std::size_t i = 0; i < kCount; ++i) {
                     const T seen = explore::result(out + i);
-                    if (std::memcmp(&seen, &of.result, sizeof(T)) != 0) {
+                    if (std::memcmp(&seen, &result, sizeof(T)) != 0) {
                         fail(fmt::format("element {} has other bits than it should", i));
                     }
                 }
@@ -56,34 +61,40 @@ std::vector<explore::Protocol> arithmetics() {
     constexpr auto kMinus = static_cast<std::uint8_t>(-1);
     constexpr float kNan = Limits::quiet_NaN();
     std::vector<explore::Protocol> scenes;
-    const auto add = [&]<class T>(DataType type, ReduceOp op, const Elements2<T>& of) {
+    const auto add = [&]<class T>(DataType type, ReduceOp op, const Numbers<T>& of) {
         scenes.push_back(
             {fmt::format("arithmetic/{}/{}/{}", name_of(type), name_of(op), scenes.size()),
              arithmetic<T>(type, op, of), false});
     };
     using enum DataType;
     using enum ReduceOp;
-    add(kInt8, kAvg, Elements2<std::uint8_t>{kMinus, kMinus, kMinus});
-    add(kUint8, kAvg, Elements2<std::uint8_t>{200, 100, 22});  // the sum wraps
-    add(kInt8, kMax, Elements2<std::uint8_t>{kMinus, 1, 1});
-    add(kUint8, kMax, Elements2<std::uint8_t>{1, kMinus, kMinus});
-    add(kInt32, kMin, Elements2<std::uint32_t>{~0U, 1, ~0U});
-    add(kUint32, kMin, Elements2<std::uint32_t>{~0U, 1, 1});
-    add(kInt64, kMax, Elements2<std::uint64_t>{words(-1), 1, 1});
-    add(kInt64, kAvg, Elements2<std::uint64_t>{words(-5), words(-6), words(-5)});
-    add(kUint64, kMax, Elements2<std::uint64_t>{words(-1), 1, words(-1)});
-    add(kUint64, kProd, Elements2<std::uint64_t>{1ULL << 33, 1ULL << 30, 1ULL << 63});
-    add(kFloat, kMax, Elements2<float>{kNan, 1, 1});
-    add(kFloat, kMin, Elements2<float>{1, kNan, 1});
-    add(kFloat, kMax, Elements2<float>{0.F, -0.F, 0.F});
-    add(kFloat, kMin, Elements2<float>{0.F, -0.F, -0.F});
-    add(kFloat, kMin, Elements2<float>{-1, Limits::infinity(), -1});
-    add(kFloat, kProd, Elements2<float>{3, -5, -15});
-    add(kDouble, kAvg, Elements2<double>{1, 2, 1.5});
-    add(kDouble, kMax, Elements2<double>{-2, -1, -1});
-    add(kHalf, kAvg, Elements2<__half>{half(40000), half(40000), half(40000)});  // no half's sum
-    add(kHalf, kMax, Elements2<__half>{half(-0.F), half(0.F), half(0.F)});
-    add(kBfloat16, kProd, Elements2<__nv_bfloat16>{bfloat16(3), bfloat16(7), bfloat16(21)});
+    add(kInt8, kAvg, Numbers<std::uint8_t>{{kMinus, kMinus}, kMinus});
+    add(kUint8, kAvg, Numbers<std::uint8_t>{{200, 100}, 22});  // the sum wraps
+    add(kInt8, kMax, Numbers<std::uint8_t>{{kMinus, 1}, 1});
+    add(kUint8, kMax, Numbers<std::uint8_t>{{1, kMinus}, kMinus});
+    add(kInt32, kMin, Numbers<std::uint32_t>{{~0U, 1}, ~0U});
+    add(kUint32, kMin, Numbers<std::uint32_t>{{~0U, 1}, 1});
+    add(kInt64, kMin, Numbers<std::uint64_t>{{words(-1), 1}, words(-1)});
+    add(kUint64, kMin, Numbers<std::uint64_t>{{1ULL << 32, 1ULL << 33}, 1ULL << 32});
+    add(kInt64, kMax, Numbers<std::uint64_t>{{words(-1), 1}, 1});
+    add(kInt64, kAvg, Numbers<std::uint64_t>{{words(-5), words(-6)}, words(-5)});
+    add(kUint64, kMax, Numbers<std::uint64_t>{{words(-1), 1}, words(-1)});
+    add(kUint64, kProd, Numbers<std::uint64_t>{{1ULL << 33, 1ULL << 30}, 1ULL << 63});
+    add(kFloat, kMax, Numbers<float>{{kNan, 1}, 1});
+    add(kFloat, kMin, Numbers<float>{{1, kNan}, 1});
+    add(kFloat, kMax, Numbers<float>{{0.F, -0.F}, 0.F});
+    add(kFloat, kMin, Numbers<float>{{0.F, -0.F}, -0.F});
+    add(kFloat, kMin, Numbers<float>{{-1, Limits::infinity()}, -1});
+    add(kFloat, kProd, Numbers<float>{{3, -5}, -15});
+    add(kDouble, kAvg, Numbers<double>{{1, 2}, 1.5});
+    add(kDouble, kMax, Numbers<double>{{-2, -1}, -1});
+    add(kHalf, kAvg, Numbers<__half>{{half(40000), half(40000)}, half(40000)});  // no half's sum
+    add(kHalf, kMax, Numbers<__half>{{half(-0.F), half(0.F)}, half(0.F)});
+    add(kBfloat16, kProd, Numbers<__nv_bfloat16>{{bfloat16(3), bfloat16(7)}, bfloat16(21)});
+    // Sums are rounded once, not after each rank.
+    add(kHalf, kSum, Numbers<__half>{{half(2048), half(1), half(1)}, half(2050)});
+    add(kBfloat16, kSum,
+        Numbers<__nv_bfloat16>{{bfloat16(256), bfloat16(1), bfloat16(1)}, bfloat16(258)});
     return scenes;
 }
 

@@ -1,0 +1,148 @@
+// The ladder's rungs in every execution.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "labs/05_device_prims/explore/symmetric.hpp"
+#include "labs/06_allreduce/algorithms/ladder/2_barrier.hpp"
+#include "labs/06_allreduce/algorithms/ladder/3_packets.hpp"
+#include "labs/06_allreduce/algorithms/ladder/4_sentinel.hpp"
+#include "labs/06_allreduce/algorithms/ladder/5_two_shots.hpp"
+#include "labs/06_allreduce/algorithms/ladder/6_push.hpp"
+#include "labs/06_allreduce/algorithms/ladder/fused.hpp"
+#include "tools/explore/explore_main.hpp"
+#include "tools/explore/timeouts.hpp"
+
+namespace symm::ladder {
+namespace {
+
+using explore::Protocol;
+using explore::Scene;
+using simt::ThreadBlock;
+
+constexpr unsigned kPerSender = 6;
+
+struct Calls {
+    int ranks;
+    explore::Shape shape;
+    std::vector<std::size_t> floats;  ///< Of each call.
+};
+
+float x(int rank, unsigned call, std::size_t i) {
+    return static_cast<float>(1 + rank + 10 * static_cast<int>(call) + 100 * static_cast<int>(i));
+}
+float sum(int ranks, unsigned call, std::size_t i) {
+    float sum = 0;
+    for (int p = 0; p < ranks; ++p) {
+        sum += x(p, call, i);
+    }
+    return sum;
+}
+
+void check(const Calls& calls, unsigned call, bool fused, const float* out) {
+    float squares = 0;
+    for (std::size_t i = 0; i < calls.floats[call]; ++i) {
+        // Each call adds to the residual, which begins as 1.
+        float all = 1;
+        for (unsigned c = 0; c <= call; ++c) {
+            all += i < calls.floats[c] ? sum(calls.ranks, c, i) : 0;
+        }
+        squares += all * all;
+    }
+    for (std::size_t i = 0; i < calls.floats[call]; ++i) {
+        float expected = sum(calls.ranks, call, i);
+        float most = 0;
+        if (fused) {
+            expected = 1;
+            for (unsigned c = 0; c <= call; ++c) {
+                expected += i < calls.floats[c] ? sum(calls.ranks, c, i) : 0;
+            }
+            expected /= std::sqrt(squares / static_cast<float>(calls.floats[call]));
+            most = 1e-4F;
+        }
+        if (std::abs(out[i] - expected) > most) {
+            explore::fail(
+                fmt::format("call {}, element {}: {} instead of {}", call, i, out[i], expected));
+        }
+    }
+}
+
+/// A rank's calls: in each one the kernels, one after the other.
+template <class... Kernels>
+void fill(Scene& scene, const Calls& calls, std::uint64_t empty, bool fused) {
+    const std::size_t most = *std::ranges::max_element(calls.floats);
+    const auto in = explore::symmetric_zeroed<float>(scene, calls.ranks, "in", most);
+    const auto out = explore::symmetric_zeroed<float>(scene, calls.ranks, "out", most);
+    const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, calls.ranks, "barrier");
+    const std::size_t all_slots = std::size_t{2} * static_cast<unsigned>(calls.ranks) * kPerSender;
+    const auto slots = explore::symmetric_zeroed<Pack>(scene, calls.ranks, "slots", all_slots);
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        std::fill_n(slots.of(rank), all_slots, Pack{{empty, empty}});
+        auto* const residual = scene.zeroed<float>(most, "residual", rank);
+        std::fill_n(residual, most, 1.0F);
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const Rung all_calls{timeout,
+                             rank,
+                             calls.ranks,
+                             in,
+                             out,
+                             residual,
+                             0,
+                             {barrier, rank, calls.ranks},
+                             scene.zeroed<Epochs>(1, "epochs", rank),
+                             slots,
+                             kPerSender};
+        explore::Shape shape = calls.shape;
+        shape.shared_bytes = shape.threads.x * static_cast<unsigned>(sizeof(float));
+        scene.launch(rank, shape, [=](const ThreadBlock& block) {
+            const bool is_first = block.grid_rank() == 0;
+            Rung rung = all_calls;
+            for (unsigned c = 0; c < calls.floats.size(); ++c) {
+                rung.count = calls.floats[c];
+                for (std::size_t i = 0; is_first && i < rung.count; ++i) {
+                    in.of(rank)[i] = x(rank, c, i);
+                }
+                explore::kernel_end();
+                ((Kernels{rung}(block), explore::kernel_end()), ...);
+                if (is_first && !explore::gave_up(timeout)) {
+                    check(calls, c, fused, out.of(rank));
+                }
+            }
+        });
+    }
+}
+
+template <class... Kernels>
+void add(std::vector<Protocol>& scenes, const std::string& rung, std::uint64_t empty,
+         bool fused = false) {
+    const auto scene = [&](const std::string& name, const Calls& calls) {
+        scenes.push_back({"ladder/" + rung + name,
+                          [=](Scene& scene) { fill<Kernels...>(scene, calls, empty, fused); },
+                          false});
+    };
+    scene("/2x1", {2, {}, {5, 3, 5}});
+    scene("/2x2", {2, {.threads = 2}, {7, 7}});
+    scene("/2x1x2", {2, {.blocks = 2}, {7, 7}});
+    scene("/3x1", {3, {}, {5}});
+}
+
+}  // namespace
+}  // namespace symm::ladder
+
+int main(int argc, char** argv) {
+    using namespace symm::ladder;
+    std::vector<symm::explore::Protocol> scenes;
+    add<WithBarrier>(scenes, "2_barrier", 0);
+    add<ByPackets>(scenes, "3_packets", 0);
+    add<BySentinel>(scenes, "4_sentinel", symm::kSentinel);
+    add<InTwoShots>(scenes, "5_two_shots", 0);
+    add<ByPush>(scenes, "6_push", symm::kSentinel);
+    add<BySentinel, AddResidual, Normalize>(scenes, "7_three_launches", symm::kSentinel, true);
+    add<BySentinel, AddAndNormalize>(scenes, "8_two_launches", symm::kSentinel, true);
+    add<InOneKernel>(scenes, "9_one_kernel", symm::kSentinel, true);
+    return symm::explore::explore_main(argc, argv, scenes);
+}
