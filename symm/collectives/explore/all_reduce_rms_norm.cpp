@@ -25,7 +25,7 @@ struct Calls {
     symm::explore::Shape shape;
     Way way;
     std::uint32_t last = 0;  ///< The number of the call before the first.
-    symm::Packet old{};      ///< What the last two packets of `squares` hold then.
+    symm::Packet old{};      ///< What packets 2 and 3 of `squares` hold then.
     bool overlap = false;    ///< Each call is a dependent launch, with its own buffers.
     bool ones = false;    ///< In call 1, all bits of rank 1's first element are set: a sentinel's.
     bool rounds = false;  ///< Halves that are others if the ranks' sum is rounded by itself.
@@ -44,9 +44,11 @@ struct Buffers {
     T *x, *residual, *out;
 };
 
-constexpr unsigned kMostParts = 4;
+constexpr unsigned kMostParts = 16;  ///< Of all rows of a call.
 constexpr float kEpsilon = 0.5F;
 constexpr float kOffset = 2;  ///< Of halves' weights.
+/// So many elements differ, if they are halves: the sum of three ranks has at most 11 bits.
+constexpr std::size_t kOfHalves = 37;
 
 float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
     if (calls.ones && call == 1 && rank == 1 && i == 0) {
@@ -59,11 +61,12 @@ float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
     if (calls.rounds) {  // the step between halves is two
         return rank == 0 ? 2048 + static_cast<float>(16 * call + 4 * i) : 1;
     }
-    const std::size_t step = calls.halves ? 20 : 100;  // their sums need at most 11 bits
-    return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + step * i);
+    const std::size_t of_element = calls.halves ? 10 * (i % kOfHalves) : 100 * i;
+    return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + of_element);
 }
 float before(const Calls& calls, unsigned call, std::size_t i) {
-    return calls.bare ? 0 : calls.rounds ? 1 : static_cast<float>(5 + call + 7 * i);
+    const std::size_t of_element = 7 * (calls.halves ? i % kOfHalves : i);
+    return calls.bare ? 0 : calls.rounds ? 1 : static_cast<float>(5 + call + of_element);
 }
 float weight(std::size_t i) {
     return static_cast<float>(1 + i % 3);
@@ -304,110 +307,155 @@ Protocol overlapping(const std::string& name, Calls calls) {
     return scene(name + "/overlap", calls);
 }
 
+/// The same calls for each way, kind of call and shape: rows of whole rounds of a block and a part
+/// of one, fewer and more rows than blocks, and at last the first call's again.
+void add_by_rule(std::vector<Protocol>& scenes) {
+    struct Kind {
+        const char* name;
+        Calls calls;
+    };
+    const Kind kinds[] = {{"float", {}},
+                          {"order", {.order = true}},
+                          {"halves", {.halves = true}},
+                          {"bare", {.halves = true, .bare = true}}};
+    const std::pair<const char*, Way> ways[] = {{"packs", Way::kPacks},
+                                                {"parts", Way::kParts},
+                                                {"one_shot", Way::kOneShot},
+                                                {"two_shots", Way::kTwoShots}};
+    const symm::explore::Shape shapes[] = {
+        {}, {.threads = 2}, {.blocks = 2}, {.blocks = 2, .threads = 2}};
+    for (const auto& [way_name, way] : ways) {
+        for (const auto& [kind, of_kind] : kinds) {
+            for (const int ranks : {2, 3}) {
+                for (const auto& shape : shapes) {
+                    // Two shots, and parts of long rows, keep sums in the residual. Two ranks add
+                    // up the same in either order.
+                    const bool keeps_sums = way == Way::kTwoShots || way == Way::kParts;
+                    if ((keeps_sums && of_kind.bare) || (of_kind.order && ranks == 2)) {
+                        continue;
+                    }
+                    Calls calls = of_kind;
+                    calls.ranks = ranks;
+                    calls.way = way;
+                    calls.shape = shape;
+                    const unsigned packs = 2 * shape.threads.x + 1;
+                    calls.hidden = packs * (calls.halves ? 8 : 4);
+                    calls.rows = {1, 3, 1};
+                    std::string name = std::string(way_name) + "/" + std::to_string(ranks) + "x" +
+                                       std::to_string(shape.threads.x);
+                    name += shape.blocks.x > 1 ? "x2" : "";
+                    Protocol one = scene(name + "/rule/" + kind, calls, false);
+                    one.sample = 50;
+                    scenes.push_back(std::move(one));
+                }
+            }
+        }
+    }
+}
+
 }  // namespace
 }  // namespace symm::collectives
 
 int main(int argc, char** argv) {
     using namespace symm::collectives;
-    return symm::explore::explore_main(
-        argc, argv,
-        {
-            // Two warps. Where waits may give up, that takes hours.
-            scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
-            // The second warp has a pack; the first one has another in a second round.
-            scene("packs/2x33/33p", {2, {1, 1}, 132, {.threads = 33}, Way::kPacks}, false),
-            scene("packs/2x1/17p", {2, {2}, 68, {}, Way::kPacks}, false),
-            scene("packs/2x64/65p", {2, {1}, 260, {.threads = 64}, Way::kPacks}, false),
-            scene("packs/2x33x2", {2, {5}, 8, {.blocks = 2, .threads = 33}, Way::kPacks}, false),
-            scene("two_shots/2x33", {2, {3}, 132, {.threads = 33}, Way::kTwoShots}, false),
-            scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
-            scene("packs/2x1/2rounds", {2, {1, 1}, 8, {}, Way::kPacks}),
-            scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),
-            scene("packs/2x2/3rows", {2, {3, 1}, 4, {.threads = 2}, Way::kPacks}),
-            scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),
-            scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
-            scene("packs/2x1/ones",
-                  {.ranks = 2, .rows = {2, 2, 2}, .hidden = 4, .way = Way::kPacks, .ones = true}),
-            scene("packs/2x1/halves/bare", {.ranks = 2,
-                                            .rows = {1, 1, 1},
-                                            .hidden = 16,
-                                            .way = Way::kPacks,
-                                            .halves = true,
-                                            .bare = true}),
-            scene("one_shot/2x1/halves/bare", {.ranks = 2,
-                                               .rows = {1, 1},
-                                               .hidden = 16,
-                                               .way = Way::kOneShot,
-                                               .halves = true,
-                                               .bare = true}),
-            scene("parts/2x1/halves/bare", {.ranks = 2,
-                                            .rows = {1, 1, 1},
-                                            .hidden = 8,
-                                            .way = Way::kParts,
-                                            .halves = true,
-                                            .bare = true}),
-            ordered("packs/3x1", {3, {1}, 4, {}, Way::kPacks}),
-            ordered("parts/3x1", {3, {1}, 4, {}, Way::kParts}),
-            ordered("one_shot/3x1", {3, {1}, 4, {}, Way::kOneShot}),
-            ordered("two_shots/3x1", {3, {3}, 4, {}, Way::kTwoShots}),
-            // 16 parts, 32, 33, more than 64, and three for each lane.
-            rows("16", 2048, 1),
-            rows("32", 4092, 2),
-            rows("33", 4100, 1),
-            rows("65", 8196, 2),
-            rows("96", 12284, 1),
-            scene("packs/2x2/5p", {2, {1, 2, 1}, 20, {.threads = 2}, Way::kPacks}, false),
-            scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
-            scene("packs/2x1/halves",
-                  {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kPacks, .halves = true}),
-            scene("packs/2x1/halves/order", {.ranks = 2,
-                                             .rows = {2, 1},
+    std::vector<symm::explore::Protocol> scenes = {
+        // Two warps. Where waits may give up, that takes hours.
+        scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
+        // The second warp has a pack; the first one has another in a second round.
+        scene("packs/2x33/33p", {2, {1, 1}, 132, {.threads = 33}, Way::kPacks}, false),
+        scene("packs/2x1/17p", {2, {2}, 68, {}, Way::kPacks}, false),
+        scene("packs/2x64/65p", {2, {1}, 260, {.threads = 64}, Way::kPacks}, false),
+        scene("packs/2x33x2", {2, {5}, 8, {.blocks = 2, .threads = 33}, Way::kPacks}, false),
+        scene("two_shots/2x33", {2, {3}, 132, {.threads = 33}, Way::kTwoShots}, false),
+        scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
+        scene("packs/2x1/2rounds", {2, {1, 1}, 8, {}, Way::kPacks}),
+        scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),
+        scene("packs/2x2/3rows", {2, {3, 1}, 4, {.threads = 2}, Way::kPacks}),
+        scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),
+        scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
+        scene("packs/2x1/ones",
+              {.ranks = 2, .rows = {2, 2, 2}, .hidden = 4, .way = Way::kPacks, .ones = true}),
+        scene("packs/2x1/halves/bare", {.ranks = 2,
+                                        .rows = {1, 1, 1},
+                                        .hidden = 16,
+                                        .way = Way::kPacks,
+                                        .halves = true,
+                                        .bare = true}),
+        scene("one_shot/2x1/halves/bare", {.ranks = 2,
+                                           .rows = {1, 1},
+                                           .hidden = 16,
+                                           .way = Way::kOneShot,
+                                           .halves = true,
+                                           .bare = true}),
+        scene("parts/2x1/halves/bare", {.ranks = 2,
+                                        .rows = {1, 1, 1},
+                                        .hidden = 8,
+                                        .way = Way::kParts,
+                                        .halves = true,
+                                        .bare = true}),
+        ordered("packs/3x1", {3, {1}, 4, {}, Way::kPacks}),
+        ordered("parts/3x1", {3, {1}, 4, {}, Way::kParts}),
+        ordered("one_shot/3x1", {3, {1}, 4, {}, Way::kOneShot}),
+        ordered("two_shots/3x1", {3, {3}, 4, {}, Way::kTwoShots}),
+        // 16 parts, 32, 33, more than 64, and three for each lane.
+        rows("16", 2048, 1),
+        rows("32", 4092, 2),
+        rows("33", 4100, 1),
+        rows("65", 8196, 2),
+        rows("96", 12284, 1),
+        scene("packs/2x2/5p", {2, {1, 2, 1}, 20, {.threads = 2}, Way::kPacks}, false),
+        scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
+        scene("packs/2x1/halves",
+              {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kPacks, .halves = true}),
+        scene("packs/2x1/halves/order", {.ranks = 2,
+                                         .rows = {2, 1},
+                                         .hidden = 16,
+                                         .way = Way::kPacks,
+                                         .rounds = true,
+                                         .halves = true}),
+        scene("parts/2x1/halves",
+              {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kParts, .halves = true}),
+        scene("two_shots/2x1/halves",
+              {.ranks = 2, .rows = {2, 2}, .hidden = 16, .way = Way::kTwoShots, .halves = true}),
+        scene("two_shots/2x1/halves/order", {.ranks = 2,
+                                             .rows = {2, 2},
                                              .hidden = 16,
-                                             .way = Way::kPacks,
+                                             .way = Way::kTwoShots,
                                              .rounds = true,
                                              .halves = true}),
-            scene("parts/2x1/halves",
-                  {.ranks = 2, .rows = {2, 1}, .hidden = 16, .way = Way::kParts, .halves = true}),
-            scene(
-                "two_shots/2x1/halves",
-                {.ranks = 2, .rows = {2, 2}, .hidden = 16, .way = Way::kTwoShots, .halves = true}),
-            scene("two_shots/2x1/halves/order", {.ranks = 2,
-                                                 .rows = {2, 2},
-                                                 .hidden = 16,
-                                                 .way = Way::kTwoShots,
-                                                 .rounds = true,
-                                                 .halves = true}),
-            overlapping("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
-            overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
-            overlapping("packs/2x1x2", {2, {2, 2}, 4, {.blocks = 2}, Way::kPacks}),
-            overlapping("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
-            overlapping("parts/2x1x2/idle", {2, {2, 1}, 4, {.blocks = 2}, Way::kParts}),
-            overlapping("parts/2x1/fewer", {2, {2, 1}, 4, {}, Way::kParts}),
-            // Blocks of two warps, whose parts are shorter than a warp.
-            scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),
-            // Two warps of two lanes share a row.
-            sampled(scene("parts/2x2x2", {2, {1}, 16, {.blocks = 2, .threads = 2}, Way::kParts})),
-            scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
-            scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
-            scene("parts/2x1x2/old",
-                  {2, {1, 1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
-            scene("parts/2x2/old",
-                  {2, {1, 1, 1, 2}, 16, {.threads = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
-            scene("parts/2x1x2/again", {2, {2, 1, 2}, 8, {.blocks = 2}, Way::kParts}, false),
-            scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
-            scene("parts/2x1/ones",
-                  {.ranks = 2, .rows = {2, 2, 2}, .hidden = 4, .way = Way::kParts, .ones = true}),
-            scene("parts/2x1/2parts", {2, {2, 1}, 8, {}, Way::kParts}),
-            scene("parts/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kParts, 0xfffffffd}),
-            scene("parts/3x1", {3, {1, 1}, 4, {}, Way::kParts}),
-            scene("one_shot/2x1", {2, {1, 1, 1}, 4, {}, Way::kOneShot}),
-            scene("one_shot/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kOneShot}),
-            scene("two_shots/2x1", {2, {2, 2}, 4, {}, Way::kTwoShots}),
-            scene("two_shots/2x2", {2, {3, 1}, 8, {.threads = 2}, Way::kTwoShots}),
-            scene("two_shots/2x1x2", {2, {4, 3}, 4, {.blocks = 2}, Way::kTwoShots}),
-            scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots}),
-            scene("packs/5x1", {5, {1, 2, 1}, 8, {}, Way::kPacks}, false),
-            scene("parts/5x1", {5, {1, 2, 1}, 8, {}, Way::kParts}, false),
-            scene("two_shots/5x1", {5, {6, 2}, 4, {}, Way::kTwoShots}, false),
-        });
+        overlapping("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
+        overlapping("packs/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kPacks}),
+        overlapping("packs/2x1x2", {2, {2, 2}, 4, {.blocks = 2}, Way::kPacks}),
+        overlapping("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
+        overlapping("parts/2x1x2/idle", {2, {2, 1}, 4, {.blocks = 2}, Way::kParts}),
+        overlapping("parts/2x1/fewer", {2, {2, 1}, 4, {}, Way::kParts}),
+        // Blocks of two warps, whose parts are shorter than a warp.
+        scene("parts/2x64x2", {2, {4, 3}, 4, {.blocks = 2, .threads = 64}, Way::kParts}, false),
+        // Two warps of two lanes share a row.
+        sampled(scene("parts/2x2x2", {2, {1}, 16, {.blocks = 2, .threads = 2}, Way::kParts})),
+        scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
+        scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
+        scene("parts/2x1x2/old", {2, {1, 1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 4, 7, 4}},
+              false),
+        scene("parts/2x2/old", {2, {1, 1, 1, 2}, 16, {.threads = 2}, Way::kParts, 0, {7, 4, 7, 4}},
+              false),
+        scene("parts/2x1x2/again", {2, {2, 1, 2}, 8, {.blocks = 2}, Way::kParts}, false),
+        scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
+        scene("parts/2x1/ones",
+              {.ranks = 2, .rows = {2, 2, 2}, .hidden = 4, .way = Way::kParts, .ones = true}),
+        scene("parts/2x1/2parts", {2, {2, 1}, 8, {}, Way::kParts}),
+        scene("parts/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kParts, 0xfffffffd}),
+        scene("parts/3x1", {3, {1, 1}, 4, {}, Way::kParts}),
+        scene("one_shot/2x1", {2, {1, 1, 1}, 4, {}, Way::kOneShot}),
+        scene("one_shot/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kOneShot}),
+        scene("two_shots/2x1", {2, {2, 2}, 4, {}, Way::kTwoShots}),
+        scene("two_shots/2x2", {2, {3, 1}, 8, {.threads = 2}, Way::kTwoShots}),
+        scene("two_shots/2x1x2", {2, {4, 3}, 4, {.blocks = 2}, Way::kTwoShots}),
+        scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots}),
+        scene("packs/5x1", {5, {1, 2, 1}, 8, {}, Way::kPacks}, false),
+        scene("parts/5x1", {5, {1, 2, 1}, 8, {}, Way::kParts}, false),
+        scene("two_shots/5x1", {5, {6, 2}, 4, {}, Way::kTwoShots}, false),
+    };
+    add_by_rule(scenes);
+    return symm::explore::explore_main(argc, argv, scenes);
 }

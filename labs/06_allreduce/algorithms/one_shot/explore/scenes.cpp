@@ -1,9 +1,12 @@
 // One shot by packets, call after call, in every execution.
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
@@ -52,6 +55,37 @@ auto arithmetic(DataType type, ReduceOp op, const Numbers<T>& of) {
     };
 }
 
+/// Each operation of a type on the ranks' 7, 3 and 5, times `factor`: exact in every type.
+template <class T>
+void add_each_op(std::vector<explore::Protocol>& scenes, DataType type, double factor) {
+    const auto as = [](double value) {
+        if constexpr (std::is_unsigned_v<T>) {  // as are signed ones, too
+            return static_cast<T>(static_cast<std::int64_t>(value));
+        } else {
+            return static_cast<T>(static_cast<float>(value));
+        }
+    };
+    for (const std::size_t ranks : {2U, 3U}) {
+        const bool three = ranks == 3;
+        const double product = factor * factor * (three ? 105 * factor : 21);
+        const std::pair<ReduceOp, double> results[] = {
+            {ReduceOp::kSum, factor * (three ? 15 : 10)},
+            {ReduceOp::kProd, product},
+            {ReduceOp::kMax, factor * (factor < 0 ? 3 : 7)},
+            {ReduceOp::kMin, factor * (factor < 0 ? 7 : 3)},
+            {ReduceOp::kAvg, factor * 5}};
+        for (const auto& [op, result] : results) {
+            if (std::abs(result) < 1e15) {
+                Numbers<T> of{{as(7 * factor), as(3 * factor), as(5 * factor)}, as(result)};
+                of.of_ranks.resize(ranks);
+                scenes.push_back({fmt::format("arithmetic/each/{}/{}/{}x1/{}", name_of(type),
+                                              name_of(op), ranks, factor),
+                                  arithmetic<T>(type, op, of), false});
+            }
+        }
+    }
+}
+
 /// Types and operations with numbers at which they differ from others.
 std::vector<explore::Protocol> arithmetics() {
     using Limits = std::numeric_limits<float>;
@@ -91,6 +125,18 @@ std::vector<explore::Protocol> arithmetics() {
     add(kHalf, kAvg, Numbers<__half>{{half(40000), half(40000)}, half(40000)});  // no half's sum
     add(kHalf, kMax, Numbers<__half>{{half(-0.F), half(0.F)}, half(0.F)});
     add(kBfloat16, kProd, Numbers<__nv_bfloat16>{{bfloat16(3), bfloat16(7)}, bfloat16(21)});
+    for (const double sign : {1, -1}) {
+        add_each_op<std::uint8_t>(scenes, kInt8, sign);
+        add_each_op<std::uint32_t>(scenes, kInt32, sign * (1 << 16));
+        add_each_op<std::uint64_t>(scenes, kInt64, sign * static_cast<double>(1ULL << 40));
+        add_each_op<__half>(scenes, kHalf, sign);
+        add_each_op<__nv_bfloat16>(scenes, kBfloat16, sign);
+        add_each_op<float>(scenes, kFloat, sign);
+        add_each_op<double>(scenes, kDouble, sign);
+    }
+    add_each_op<std::uint8_t>(scenes, kUint8, 1);
+    add_each_op<std::uint32_t>(scenes, kUint32, 1 << 16);
+    add_each_op<std::uint64_t>(scenes, kUint64, static_cast<double>(1ULL << 40));
     // Sums are rounded once, not after each rank.
     add(kHalf, kSum, Numbers<__half>{{half(2048), half(1), half(1)}, half(2050)});
     add(kBfloat16, kSum,
