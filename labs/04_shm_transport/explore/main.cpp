@@ -282,6 +282,9 @@ int main(int argc, char** argv) {
                               std::uint64_t messages = 1, std::uint64_t first = 0) {
         return [=](Scene& scene) { unpack(scene, blocks, threads, pieces, messages, first); };
     };
+    const auto both = [](unsigned from_0, unsigned from_1) {
+        return [=](Scene& scene) { both_ways(scene, {from_0, from_1}); };
+    };
     const auto queue = [](std::uint64_t described) {
         return [=](Scene& scene) { queue_of(scene, described); };
     };
@@ -296,16 +299,8 @@ int main(int argc, char** argv) {
             {"staged/1", connection({1, 3, 3, 0, 1})},
             {"staged/2", connection({2, 2, 5, 0, 3})},  // a place is used again
             {"messages/2", connection({2, 5, 2})},      // the slots are used by two kernels
-            {"both_ways/1+3",
-             [](Scene& scene) {
-                 both_ways(scene, {1, 3});
-             },
-             false},
-            {"both_ways/2+1",
-             [](Scene& scene) {
-                 both_ways(scene, {2, 1});
-             },
-             false},
+            {"both_ways/1+3", both(1, 3), false},
+            {"both_ways/2+1", both(2, 1), false},
             {"messages/1/longer", connection({1, 2, 2, 0, 0, 1, 8})},  // than what was sent
             {"unpack/1x1", unpacking(1, 1, 4)},
             {"unpack/1x2", unpacking(1, 2, 3)},

@@ -3,14 +3,12 @@
 #include "../long_rows_kernel.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "row_scenes.hpp"
 #include "scenes.hpp"
 
 namespace symm::collectives {
@@ -45,8 +43,7 @@ struct Buffers {
 };
 
 constexpr unsigned kMostParts = 16;  ///< Of all rows of a call.
-constexpr float kEpsilon = 0.5F;
-constexpr float kOffset = 2;  ///< Of halves' weights.
+constexpr float kOffset = 2;         ///< Of halves' weights.
 /// So many elements differ, if they are halves: the sum of three ranks has at most 11 bits.
 constexpr std::size_t kOfHalves = 37;
 
@@ -188,99 +185,6 @@ void fill_scene(Scene& scene, const Calls& calls) {
             scene, rank, calls.shape, call.timeout, static_cast<unsigned>(calls.rows.size()),
             {fill, kernel, check_call, calls.way <= Way::kParts});
     }
-}
-
-/// A row's sum of squares as rms_norm_row.hpp defines it, for blocks of whole warps. `first`: the
-/// sum of every 32nd part begins with this one instead, and goes round.
-float squares_in_order(const std::vector<float>& row, unsigned first = 0) {
-    constexpr unsigned kLanes = symm::simt::kWarpSize;
-    constexpr unsigned kPart = 4 * kLanes;
-    const auto of_lanes = [](std::array<float, kLanes> lanes) {
-        for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
-            const auto before = lanes;
-            for (unsigned lane = 0; lane < kLanes; ++lane) {
-                lanes[lane] += before[lane ^ distance];
-            }
-        }
-        return lanes[0];
-    };
-    const auto parts = static_cast<unsigned>((row.size() + kPart - 1) / kPart);
-    const unsigned rounds = (parts + kLanes - 1) / kLanes;
-    std::array<float, kLanes> of_every_32nd{};
-    for (unsigned k = 0; k < rounds * kLanes; ++k) {
-        const unsigned part = (k / kLanes + first) % rounds * kLanes + k % kLanes;
-        std::array<float, kLanes> of_pack{};
-        for (std::size_t i = part * kPart; i < row.size() && i < (part + 1) * kPart; ++i) {
-            float& sum = of_pack[i / 4 % kLanes];
-            sum = std::fma(row[i], row[i], sum);
-        }
-        of_every_32nd[part % kLanes] += of_lanes(of_pack);
-    }
-    return of_lanes(of_every_32nd);
-}
-
-/// A row of which another order of the parts' sums gives other bits, if there are three for a lane.
-std::vector<float> uneven_row(const RmsNormParams& call, std::uint32_t random) {
-    std::vector<float> row(call.hidden);
-    bool is_even = true;
-    while (is_even) {
-        for (float& value : row) {
-            random = random * 1664525 + 1013904223;
-            value = static_cast<float>(random >> 8) / (1 << 20);
-        }
-        const float scale = call.scale_of(squares_in_order(row));
-        is_even = call.hidden > 64 * 128 && (scale == call.scale_of(squares_in_order(row, 1)) ||
-                                             scale == call.scale_of(squares_in_order(row, 2)));
-    }
-    return row;
-}
-
-/// A block's rows, one after another, whose values are known already. Their outputs have the bits
-/// that the order of all additions gives.
-void fill_rows(Scene& scene, unsigned hidden, unsigned rows) {
-    auto* const weights = scene.allocate<float>(hidden, "weight", 0);
-    auto* const out = scene.allocate<float>(std::size_t{rows} * hidden, "out", 0);
-    std::fill_n(weights, hidden, 1.0F);
-    const RmsNormParams call{{{symm::Reduction(symm::ReduceOp::kSum, 1), {}, 0, 1},
-                              {},
-                              {{}, 0, reinterpret_cast<CUdeviceptr>(out), rows * hidden}},
-                             0,
-                             reinterpret_cast<CUdeviceptr>(weights),
-                             rows,
-                             hidden,
-                             kEpsilon};
-    const auto values = std::make_shared<std::vector<std::vector<float>>>();
-    for (unsigned row = 0; row < rows; ++row) {
-        values->push_back(uneven_row(call, row));
-    }
-    const auto kernel = [=](const ThreadBlock& block) {
-        RowNorm<float> norm(block, call);
-        for (unsigned row = 0; row < rows; ++row) {
-            norm.for_packs(row, [&](unsigned, unsigned i) {
-                Pack pack;
-                symm::explore::unseen(
-                    [&] { std::memcpy(&pack, &(*values)[row][std::size_t{4} * i], sizeof pack); });
-                norm.take(i, pack);
-            });
-            norm.finish(row, true);
-        }
-        block.sync();
-        for (unsigned row = 0; block.thread_rank() == 0 && row < rows; ++row) {
-            float expected = 0;
-            symm::explore::unseen([&] {
-                const std::vector<float>& all = (*values)[row];
-                expected = all[0] * call.scale_of(squares_in_order(all));
-            });
-            if (out[row * hidden] != expected) {
-                symm::explore::fail("a row has other bits");
-            }
-        }
-    };
-    scene.launch(0, {.threads = 64, .shared_bytes = RowNorm<float>::shared_bytes(hidden)}, kernel);
-}
-
-Protocol rows(const std::string& name, unsigned hidden, unsigned rows) {
-    return {"rms_norm/rows/" + name, [=](Scene& scene) { fill_rows(scene, hidden, rows); }, false};
 }
 
 Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
