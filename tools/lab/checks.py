@@ -104,7 +104,8 @@ def docs(_):
     require(*python, "docs/site/complete.py")
     checks = [("site/play.py",), ("site/look.py",), ("site/readable.py",), ("site/ask.py",),
               ("site/served.py",), ("site/served_test.py",), ("checks/lab_pages.py",),
-              ("checks/folders.py",), ("checks/where.py",), ("results.py", "--check")]
+              ("checks/explored.py",), ("checks/folders.py",), ("checks/where.py",),
+              ("results.py", "--check")]
     with futures.ThreadPoolExecutor() as pool:  # a browser waits most of the time
         list(pool.map(lambda check: require(*python, f"docs/{check[0]}", *check[1:]), checks))
     print("build/docs/html/index.html")

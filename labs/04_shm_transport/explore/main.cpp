@@ -103,57 +103,6 @@ void messages(Scene& scene, const Traffic& traffic) {
     }
 }
 
-/// Two ranks send each other a message in one launch: rank r's has chunks[r] chunks, in two
-/// channels.
-void both_ways(Scene& scene, const std::array<unsigned, 2>& chunks) {
-    constexpr unsigned kChannels = 2;
-    std::array<Connection, 2> sending, receiving;
-    std::array<std::uint64_t*, 2> in, out;
-    const auto bytes = [=](int sender) {
-        return (chunks.at(static_cast<std::size_t>(sender)) - 1) * kSlotBytes + kLastBytes;
-    };
-    const auto word = [](int sender, std::uint64_t i) {
-        return 1000 * (static_cast<unsigned>(sender) + 1) + i;
-    };
-    for (int from = 0; from < 2; ++from) {
-        const int to = 1 - from;
-        const auto f = static_cast<std::size_t>(from);
-        auto* const send = scene.zeroed<SendMem>(kChannels, "head", from);
-        auto* const receive = scene.zeroed<RecvMem>(kChannels, "tail", to);
-        auto* const buffer = bytes_of(scene, kChannels * kSteps * kSlotBytes, "buffer", to);
-        const auto connect = [&](int rank) {
-            auto* const steps = scene.zeroed<std::uint64_t>(kChannels, "step", rank);
-            return Connection{send, receive, steps, buffer, kSlotBytes, 0, kChannels};
-        };
-        sending.at(f) = connect(from);
-        receiving.at(1 - f) = connect(to);
-        in.at(f) = scene.allocate<std::uint64_t>(bytes(from) / 8, "in", from);
-        out.at(1 - f) = scene.zeroed<std::uint64_t>(bytes(from) / 8, "out", to);
-        for (std::uint64_t i = 0; i < bytes(from) / 8; ++i) {
-            in.at(f)[i] = word(from, i);
-        }
-    }
-    for (int rank = 0; rank < 2; ++rank) {
-        const auto r = static_cast<std::size_t>(rank);
-        auto* const received = out.at(r);
-        const TransferKernel kernel{
-            {sending.at(r), reinterpret_cast<std::byte*>(in.at(r)), bytes(rank), 1 - rank},
-            {receiving.at(r), reinterpret_cast<std::byte*>(received), bytes(1 - rank), 1 - rank},
-            rank,
-            explore::timeout_of(scene, rank)};
-        scene.launch(rank, {kernel.blocks(), 1, sizeof(EndState)}, [=](const ThreadBlock& block) {
-            kernel(block);
-            explore::kernel_end();
-            const bool checks = block.grid_rank() == 0 && !explore::gave_up(kernel.timeout);
-            for (std::uint64_t i = 0; checks && i < bytes(1 - rank) / 8; ++i) {
-                if (received[i] != word(1 - rank, i)) {
-                    fail(fmt::format("word {} is {}", i, received[i]));
-                }
-            }
-        });
-    }
-}
-
 /// Rank 0 plays the host thread, and does what its table says: it receives messages of `pieces`
 /// pieces into two parts of a bounce buffer in turn, and describes them, from descriptor `first`
 /// on. Each message has a kernel of `blocks` blocks.
@@ -282,9 +231,6 @@ int main(int argc, char** argv) {
                               std::uint64_t messages = 1, std::uint64_t first = 0) {
         return [=](Scene& scene) { unpack(scene, blocks, threads, pieces, messages, first); };
     };
-    const auto both = [](unsigned from_0, unsigned from_1) {
-        return [=](Scene& scene) { both_ways(scene, {from_0, from_1}); };
-    };
     const auto queue = [](std::uint64_t described) {
         return [=](Scene& scene) { queue_of(scene, described); };
     };
@@ -299,8 +245,6 @@ int main(int argc, char** argv) {
             {"staged/1", connection({1, 3, 3, 0, 1})},
             {"staged/2", connection({2, 2, 5, 0, 3})},  // a place is used again
             {"messages/2", connection({2, 5, 2})},      // the slots are used by two kernels
-            {"both_ways/1+3", both(1, 3), false},
-            {"both_ways/2+1", both(2, 1), false},
             {"messages/1/longer", connection({1, 2, 2, 0, 0, 1, 8})},  // than what was sent
             {"unpack/1x1", unpacking(1, 1, 4)},
             {"unpack/1x2", unpacking(1, 2, 3)},

@@ -7,9 +7,9 @@
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
+#include "labs/05_device_prims/explore/work_batches.hpp"
 #include "labs/05_device_prims/latency_kernels.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
-#include "labs/05_device_prims/shared_work/work_batch.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
@@ -250,72 +250,6 @@ void barrier_rounds(Scene& scene, int ranks, unsigned threads) {
                            [](const BarrierRounds& one) { return one.memory.of(one.rank); });
 }
 
-struct alignas(16) Item {
-    std::uint64_t number[2];
-};
-
-// The host stores batches of `items` items in a ring of four entries. A block of `threads` threads
-// has room for two items at a time. It leaves batch `left` at the second item.
-void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint32_t first,
-               std::uint32_t left = ~0U, std::uint32_t items = 4) {
-    constexpr std::uint32_t kEntries = 4;
-    constexpr std::uint32_t kRoom = 2;
-    auto* const ring = scene.zeroed<Item>(kEntries, "ring", 0);
-    auto* const consumed = scene.zeroed<std::uint32_t>(2, "consumed", 0);
-    auto* const launched = scene.zeroed<std::uint32_t>(1, "launched", 1);
-    consumed[0] = consumed[1] = first;
-    const simt::Timeout host = explore::timeout_of(scene, 0);
-    const simt::Timeout device = explore::timeout_of(scene, 1);
-    scene.launch(0, {}, [=](const ThreadBlock&) {
-        simt::Waiter waiter(host);
-        for (std::uint32_t b = 0; b < batches; ++b) {
-            const std::uint32_t at = first + b * items;
-            for (unsigned c = 0; c < 2; ++c) {  // as WorkCounters::claim()
-                if (!waiter.until({Wait::kFifoSpace, 0, 1, at}, [&](std::uint64_t& seen) {
-                        seen = simt::load(&consumed[c], simt::Order::kAcquire);
-                        return at - static_cast<std::uint32_t>(seen) <= kEntries - items;
-                    })) {
-                    return;
-                }
-            }
-            for (std::uint32_t i = 0; i < items; ++i) {
-                ring[(at + i) % kEntries].number[0] = ring[(at + i) % kEntries].number[1] = at + i;
-            }
-            simt::store(launched, b + 1, simt::Order::kRelease);
-        }
-    });
-    using Batch = WorkBatch<Item>;
-    scene.launch(1, {.threads = threads, .shared_bytes = sizeof(Item[kRoom])},
-                 [=](const ThreadBlock& block) {
-                     auto& shared = *block.shared<Item[kRoom]>();
-                     for (std::uint32_t b = 0; b < batches; ++b) {
-                         simt::Waiter waiter(device);
-                         const bool is_launched =
-                             waiter.until({Wait::kSignal, 1, 0, b + 1}, [&](std::uint64_t& seen) {
-                                 seen = simt::load(launched, simt::Order::kAcquire);
-                                 return seen >= b + 1;
-                             });
-                         if (block.sync_or(!is_launched)) {
-                             return;
-                         }
-                         std::uint32_t next = first + b * items;
-                         const Batch batch{items, next, kEntries, 2, ring, consumed, {}};
-                         batch.load(block, shared);
-                         block.sync();
-                         batch.for_each(block, shared, [&](const Item& item) {
-                             for (const std::uint64_t number : item.number) {
-                                 if (static_cast<std::uint32_t>(number) != next) {
-                                     fail(fmt::format("item {} instead of {}", number, next));
-                                 }
-                             }
-                             ++next;
-                             return b != left || next == first + b * items + 1;
-                         });
-                         explore::kernel_end();
-                     }
-                 });
-}
-
 struct alignas(16) Words {
     std::uint64_t word[2];
 };
@@ -350,6 +284,9 @@ void load_args_of(Scene& scene, unsigned threads) {
 
 int main(int argc, char** argv) {
     using namespace symm;
+    const auto work = [](const Batches& batches) {
+        return [=](Scene& scene) { work_batches<2>(scene, batches); };
+    };
     return explore::explore_main(
         argc, argv,
         {
@@ -377,12 +314,11 @@ int main(int argc, char** argv) {
             {"load_args/2", [](Scene& scene) { load_args_of(scene, 2); }},
             {"load_args/64", [](Scene& scene) { load_args_of(scene, 64); }},
             {"load_args/96", [](Scene& scene) { load_args_of(scene, 96); }},
-            {"work_fifo/1", [](Scene& scene) { work_fifo(scene, 1, 3, 2); }},
-            {"work_fifo/2", [](Scene& scene) { work_fifo(scene, 2, 3, 2); }},
+            {"work_fifo/1", work({.threads = 1, .first = 2})},
+            {"work_fifo/2", work({.threads = 2, .first = 2})},
             // The ring ends between items that are loaded together; the numbers wrap.
-            {"work_fifo/2/end", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffff7); }},
-            {"work_fifo/2/odd", [](Scene& scene) { work_fifo(scene, 2, 3, 2, ~0U, 3); }},
-            {"work_fifo/2/leave", [](Scene& scene) { work_fifo(scene, 2, 3, 2, 1); }},
-            {"work_fifo/2/wrap", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffffe); }},
+            {"work_fifo/2/end", work({.threads = 2, .first = 0xfffffff7})},
+            {"work_fifo/2/leave", work({.threads = 2, .first = 2, .left = 1})},
+            {"work_fifo/2/wrap", work({.threads = 2, .first = 0xfffffffe})},
         });
 }

@@ -1,9 +1,13 @@
-// AllToAll in every execution: by counts, equal parts, both ways, elements of 1, 4 and 8 bytes.
+// AllToAll in every execution: by counts, equal parts, both ways, elements of 1, 2, 4 and 8 bytes.
 
 #include "../all_to_all_kernel.hpp"
 
+#include <array>
+#include <bit>
 #include <string>
 #include <vector>
+
+#include <tools/explore/pairs.hpp>
 
 #include "scenes.hpp"
 
@@ -29,6 +33,7 @@ struct Calls {
     /// Each bank's slots for data have packets of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
     bool overlap = false;  ///< Each call is a dependent launch, with its own buffers.
+    std::size_t part = 0;  ///< Elements of a part, at most; 0: kPart.
 };
 
 template <class T>
@@ -57,13 +62,15 @@ void put_old_packets(const Memory& memory, const Calls& calls) {
 
 template <class T>
 void fill_scene(Scene& scene, const Calls& calls) {
-    const Memory memory(scene, calls.ranks);
+    const std::size_t part = calls.part != 0 ? calls.part : kPart<T>;
+    const Memory memory(scene, calls.ranks,
+                        std::bit_ceil(static_cast<unsigned>(part * sizeof(T) / 8) + 2));
     if (calls.old_packets) {
         put_old_packets(memory, calls);
     }
-    const std::size_t elements = static_cast<std::size_t>(calls.ranks) * kPart<T>;
+    const std::size_t elements = static_cast<std::size_t>(calls.ranks) * part;
     const auto count = [=](int from, int to, unsigned c) {
-        return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart<T>);
+        return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(part);
     };
     for (int rank = 0; rank < calls.ranks; ++rank) {
         std::vector<Buffers<T>> buffers;
@@ -75,20 +82,20 @@ void fill_scene(Scene& scene, const Calls& calls) {
         }
         const auto of_call = [=](unsigned c) { return buffers[c % buffers.size()]; };
         const auto [in, out, counts, received] = buffers.front();
-        AllToAllWindowsParams call{{memory.call(scene, rank, in, out, kPart<T>, calls.last),
-                                    sizeof(T), calls.counts ? counts : nullptr, received},
+        AllToAllWindowsParams call{{memory.call(scene, rank, in, out, part, calls.last), sizeof(T),
+                                    calls.counts ? counts : nullptr, received},
                                    memory.meeting(rank, out, out),
                                    memory.barrier(rank),
                                    memory.turns,
                                    true};
-        call.stride = kPart<T> * sizeof(T);
+        call.stride = part * sizeof(T);
         const auto fill = [=](unsigned c) {
             const auto [in, out, counts, received] = of_call(c);
             for (std::size_t i = 0; i < elements; ++i) {
-                const auto p = static_cast<int>(i / kPart<T>);
+                const auto p = static_cast<int>(i / part);
                 counts[p] = count(rank, p, c);
                 received[p] = 99;
-                in[i] = value<T>(rank, p, c, i % kPart<T>);
+                in[i] = value<T>(rank, p, c, i % part);
                 out[i] = 0;
             }
         };
@@ -108,17 +115,17 @@ void fill_scene(Scene& scene, const Calls& calls) {
             }
             const auto [in, out, counts, received] = of_call(c);
             for (std::size_t i = 0; i < elements; ++i) {
-                const auto p = static_cast<int>(i / kPart<T>);
+                const auto p = static_cast<int>(i / part);
                 const std::uint32_t sent = count(p, rank, c);
                 if (calls.counts && !gave_up && received[p] != sent) {
                     symm::explore::fail("a received count is wrong");
                 }
-                const T expected = i % kPart<T> < sent ? value<T>(p, rank, c, i % kPart<T>) : T{0};
+                const T expected = i % part < sent ? value<T>(p, rank, c, i % part) : T{0};
                 if (out[i] != expected && !(gave_up && out[i] == 0)) {
-                    symm::explore::fail(
-                        gave_up ? "a rank that gave up has stored a wrong element"
-                                : "an element is wrong: " + std::to_string(i % kPart<T>) +
-                                      " of rank " + std::to_string(p) + "'s part");
+                    symm::explore::fail(gave_up
+                                            ? "a rank that gave up has stored a wrong element"
+                                            : "an element is wrong: " + std::to_string(i % part) +
+                                                  " of rank " + std::to_string(p) + "'s part");
                 }
             }
         };
@@ -188,6 +195,64 @@ std::uint32_t last_are_full(int, int, unsigned call) {
     return call >= 6 ? 2 : 0;
 }
 
+/// Every two values of these properties meet in a scene.
+template <class T>
+void add_rule(std::vector<Protocol>& scenes) {
+    struct Who {
+        std::string name;
+        int ranks;
+        symm::explore::Shape shape;
+    };
+    const std::vector<Who> who = {
+        {"2x1", 2, {}},
+        {"2x2", 2, {.threads = 2}},
+        {"2x3", 2, {.threads = 3}},
+        {"2x1x2", 2, {.blocks = 2}},
+        {"3x1", 3, {}},
+        {"3x2", 3, {.threads = 2}},
+        {"3x1x2", 3, {.blocks = 2}},
+    };
+    struct Pattern {
+        std::string name;
+        std::function<std::uint32_t(unsigned from, unsigned to, unsigned call, unsigned part)> of;
+    };
+    const std::vector<Pattern> patterns = {
+        {"equal", {}},
+        {"mixed",
+         [](auto from, auto to, auto c, auto part) { return (from + 2 * to + c) % (part + 2); }},
+        {"up", [](auto from, auto to, auto, auto part) { return from < to ? part : 0; }},
+        {"down", [](auto from, auto to, auto, auto part) { return from > to ? part : 0; }},
+        {"full", [](auto, auto, auto, auto part) { return part; }},
+        {"now_and_then", [](auto from, auto, auto c, auto part) { return (from + c) % 2 * part; }},
+    };
+    constexpr std::size_t kUnit = 8 / sizeof(T);  // the elements of a packet
+    const std::array<std::size_t, 4> parts = {1, kUnit, kUnit + 1, 3 * kUnit};
+    const std::array<std::uint32_t, 6> last = {0, 1, 2, 3, 5, ~2U};
+    enum Property { kWho, kPattern, kElements, kLast, kWindows, kOverlap };
+    for (const symm::explore::Setting& s : symm::explore::every_pair(
+             {who.size(), patterns.size(), parts.size(), last.size(), 2, 2}, sizeof(T))) {
+        const auto& [name, ranks, shape] = who[s[kWho]];
+        const Pattern& pattern = patterns[s[kPattern]];
+        const auto part = static_cast<unsigned>(parts[s[kElements]]);
+        Calls calls{ranks, ranks == 2 ? 3U : 2U, shape, {}, s[kWindows] != 0, last[s[kLast]]};
+        calls.overlap = s[kOverlap] != 0 && !calls.windows;
+        calls.part = part;
+        if (pattern.of) {
+            calls.counts = [=, of = pattern.of](int from, int to, unsigned c) {
+                return of(static_cast<unsigned>(from), static_cast<unsigned>(to), c, part);
+            };
+        }
+        Protocol one = scene<T>(std::string("rule/") + (calls.windows ? "windows/" : "packets/") +
+                                    name + '/' + pattern.name + '/' + std::to_string(part) + 'x' +
+                                    std::to_string(sizeof(T)) + "/after" +
+                                    std::to_string(static_cast<int>(calls.last)) +
+                                    (calls.overlap ? "/overlap" : ""),
+                                calls);
+        one.sample = 10;
+        scenes.push_back(std::move(one));
+    }
+}
+
 }  // namespace
 }  // namespace symm::collectives
 
@@ -228,5 +293,7 @@ int main(int argc, char** argv) {
     };
     add_type<std::uint8_t>(scenes, "bytes", uneven);
     add_type<std::uint32_t>(scenes, "words", mixed);
+    add_rule<std::uint16_t>(scenes);
+    add_rule<std::uint64_t>(scenes);
     return symm::explore::explore_main(argc, argv, scenes);
 }

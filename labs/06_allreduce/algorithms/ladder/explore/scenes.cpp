@@ -30,6 +30,7 @@ struct Calls {
     int ranks;
     explore::Shape shape;
     std::vector<std::size_t> floats;  ///< Of each call.
+    std::uint32_t last = 0;           ///< The number of the call before the first.
 };
 
 float x(int rank, unsigned call, std::size_t i) {
@@ -84,18 +85,12 @@ void fill(Scene& scene, const Calls& calls, std::uint64_t empty, bool fused) {
         std::fill_n(slots.of(rank), all_slots, Pack{{empty, empty}});
         auto* const residual = scene.zeroed<float>(most, "residual", rank);
         std::fill_n(residual, most, 1.0F);
+        auto* const epochs = scene.zeroed<Epochs>(1, "epochs", rank);
+        std::ranges::fill(epochs->of_block, calls.last);
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const Rung all_calls{timeout,
-                             rank,
-                             calls.ranks,
-                             in,
-                             out,
-                             residual,
-                             0,
-                             {barrier, rank, calls.ranks},
-                             scene.zeroed<Epochs>(1, "epochs", rank),
-                             slots,
-                             kPerSender};
+        const Rung all_calls{timeout, rank,     calls.ranks, in,
+                             out,     residual, 0,           {barrier, rank, calls.ranks},
+                             epochs,  slots,    kPerSender};
         explore::Shape shape = calls.shape;
         shape.shared_bytes = shape.threads.x * static_cast<unsigned>(sizeof(float));
         scene.launch(rank, shape, [=](const ThreadBlock& block) {
@@ -122,12 +117,16 @@ void add(std::vector<Protocol>& scenes, const std::string& rung, std::uint64_t e
     const auto scene = [&](const std::string& name, const Calls& calls) {
         scenes.push_back({"ladder/" + rung + name,
                           [=](Scene& scene) { fill<Kernels...>(scene, calls, empty, fused); },
-                          false});
+                          false, 600});
     };
     scene("/2x1", {2, {}, {5, 3, 5}});
     scene("/2x2", {2, {.threads = 2}, {7, 7}});
     scene("/2x1x2", {2, {.blocks = 2}, {7, 7}});
+    scene("/2x2x2", {2, {.blocks = 2, .threads = 2}, {12, 1, 11}});
     scene("/3x1", {3, {}, {5}});
+    scene("/3x2", {3, {.threads = 2}, {12, 4, 9}});
+    scene("/3x1x2", {3, {.blocks = 2}, {8, 1, 8}});
+    scene("/2x1/wrap", {2, {}, {5, 3, 5, 5}, 0xfffffffd});
 }
 
 }  // namespace
