@@ -17,8 +17,9 @@ void add_windows(ByRule& rules, const std::string& name) {
         const auto add_chunks = [&](const std::string& windows, bool unpacks) {
             rules.add(name + "/chunks" + windows,
                       {.elements = 4, .is_cut = !has_parts, .has_turns = true, .rounds = true},
-                      kCollective,
-                      [=](Scene& scene, const Calls& calls) { chunks(scene, calls, 4, unpacks); });
+                      kCollective, [=](Scene& scene, const Calls& calls) {
+                          chunks(scene, calls, {4, unpacks});
+                      });
         };
         add_chunks("", false);
         if (kCollective != Collective::kReduceScatter) {

@@ -34,6 +34,9 @@ struct Calls {
     bool old_packets = false;
     bool overlap = false;  ///< Each call is a dependent launch, with its own buffers.
     std::size_t part = 0;  ///< Elements of a part, at most; 0: kPart.
+    bool in_turn = false;  ///< Every second call is by packets.
+
+    bool in_windows(unsigned call) const { return windows && !(in_turn && call % 2 == 1); }
 };
 
 template <class T>
@@ -106,11 +109,11 @@ void fill_scene(Scene& scene, const Calls& calls) {
             mine.out = reinterpret_cast<CUdeviceptr>(out);
             mine.counts = calls.counts ? counts : nullptr;
             mine.received = received;
-            calls.windows ? AllToAllWindows<kMost>{mine}(block)
-                          : AllToAllPackets<kMost>{mine}(block);
+            calls.in_windows(c) ? AllToAllWindows<kMost>{mine}(block)
+                                : AllToAllPackets<kMost>{mine}(block);
         };
         const auto check = [=](unsigned c, bool gave_up) {
-            if (gave_up && calls.windows) {
+            if (gave_up && calls.in_windows(c)) {
                 return;  // peers may have stored anything
             }
             const auto [in, out, counts, received] = of_call(c);
@@ -230,11 +233,12 @@ void add_rule(std::vector<Protocol>& scenes) {
     const std::array<std::uint32_t, 6> last = {0, 1, 2, 3, 5, ~2U};
     enum Property { kWho, kPattern, kElements, kLast, kWindows, kOverlap };
     for (const symm::explore::Setting& s : symm::explore::every_pair(
-             {who.size(), patterns.size(), parts.size(), last.size(), 2, 2}, sizeof(T))) {
+             {who.size(), patterns.size(), parts.size(), last.size(), 3, 2}, sizeof(T))) {
         const auto& [name, ranks, shape] = who[s[kWho]];
         const Pattern& pattern = patterns[s[kPattern]];
         const auto part = static_cast<unsigned>(parts[s[kElements]]);
         Calls calls{ranks, ranks == 2 ? 3U : 2U, shape, {}, s[kWindows] != 0, last[s[kLast]]};
+        calls.in_turn = s[kWindows] == 2;
         calls.overlap = s[kOverlap] != 0 && !calls.windows;
         calls.part = part;
         if (pattern.of) {
@@ -242,7 +246,10 @@ void add_rule(std::vector<Protocol>& scenes) {
                 return of(static_cast<unsigned>(from), static_cast<unsigned>(to), c, part);
             };
         }
-        Protocol one = scene<T>(std::string("rule/") + (calls.windows ? "windows/" : "packets/") +
+        Protocol one = scene<T>(std::string("rule/") +
+                                    (calls.in_turn   ? "both/"
+                                     : calls.windows ? "windows/"
+                                                     : "packets/") +
                                     name + '/' + pattern.name + '/' + std::to_string(part) + 'x' +
                                     std::to_string(sizeof(T)) + "/after" +
                                     std::to_string(static_cast<int>(calls.last)) +

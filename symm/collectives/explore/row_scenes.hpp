@@ -20,9 +20,12 @@ namespace symm::collectives {
 
 inline constexpr float kEpsilon = 0.5F;
 
-/// A row's sum of squares as rms_norm_row.hpp defines it, for blocks of whole warps. `first`: the
-/// sum of every 32nd part begins with this one instead, and goes round.
-inline float squares_in_order(const std::vector<float>& row, unsigned first = 0) {
+/// Other orders of a row's additions: the sum of every 32nd part begins with this one, and goes
+/// round; or all parts are added up in turn.
+enum class OtherOrder : unsigned { kNone, kSecondFirst, kThirdFirst, kPartsInTurn };
+
+/// A row's sum of squares as rms_norm_row.hpp defines it, for blocks of whole warps.
+inline float squares_in_order(const std::vector<float>& row, OtherOrder other = OtherOrder::kNone) {
     constexpr unsigned kLanes = symm::simt::kWarpSize;
     constexpr unsigned kPart = 4 * kLanes;
     const auto of_lanes = [](std::array<float, kLanes> lanes) {
@@ -36,7 +39,10 @@ inline float squares_in_order(const std::vector<float>& row, unsigned first = 0)
     };
     const auto parts = static_cast<unsigned>((row.size() + kPart - 1) / kPart);
     const unsigned rounds = (parts + kLanes - 1) / kLanes;
+    const bool in_turn = other == OtherOrder::kPartsInTurn;
+    const unsigned first = in_turn ? 0 : static_cast<unsigned>(other);
     std::array<float, kLanes> of_every_32nd{};
+    float all = 0;
     for (unsigned k = 0; k < rounds * kLanes; ++k) {
         const unsigned part = (k / kLanes + first) % rounds * kLanes + k % kLanes;
         std::array<float, kLanes> of_pack{};
@@ -45,11 +51,12 @@ inline float squares_in_order(const std::vector<float>& row, unsigned first = 0)
             sum = std::fma(row[i], row[i], sum);
         }
         of_every_32nd[part % kLanes] += of_lanes(of_pack);
+        all += of_lanes(of_pack);
     }
-    return of_lanes(of_every_32nd);
+    return in_turn ? all : of_lanes(of_every_32nd);
 }
 
-/// A row of which another order of the parts' sums gives other bits, if there are three for a lane.
+/// A row of which another order of the parts' sums gives other bits, if it has parts for one.
 inline std::vector<float> uneven_row(const RmsNormParams& call, std::uint32_t random) {
     std::vector<float> row(call.hidden);
     bool is_even = true;
@@ -59,8 +66,12 @@ inline std::vector<float> uneven_row(const RmsNormParams& call, std::uint32_t ra
             value = static_cast<float>(random >> 8) / (1 << 20);
         }
         const float scale = call.scale_of(squares_in_order(row));
-        is_even = call.hidden > 64 * 128 && (scale == call.scale_of(squares_in_order(row, 1)) ||
-                                             scale == call.scale_of(squares_in_order(row, 2)));
+        const auto is_same = [&](OtherOrder other) {
+            return scale == call.scale_of(squares_in_order(row, other));
+        };
+        is_even = is_same(OtherOrder::kPartsInTurn) ||
+                  (call.hidden > 64 * 128 &&
+                   (is_same(OtherOrder::kSecondFirst) || is_same(OtherOrder::kThirdFirst)));
     }
     return row;
 }

@@ -25,12 +25,20 @@ inline std::uint32_t launches(const Calls& calls) {
     return static_cast<std::uint32_t>(all);
 }
 
-/// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
-/// `lag`: how far the flags of the inbox that is used less are behind. `then_copies`: the next call
-/// is the copy engine's, which meets nobody before it stores into its peers' slots.
+/// No copies run, so a rank that gave up does no harm.
+struct InChunks {
+    unsigned chunk = 1;  ///< Packs.
+    bool unpacks = false;
+    std::uint32_t lag = 0;  ///< How far the flags of the inbox that is used less are behind.
+    /// The next call is the copy engine's, which meets nobody before it stores into its peers'
+    /// slots.
+    bool then_copies = false;
+    /// Block 0 of rank 1 ends, then a peer tells the rank that it gave up, then block 1 begins.
+    bool told_late = false;
+};
+
 template <int kMost>
-void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, std::uint32_t lag,
-               bool then_copies) {
+void chunks_of(Scene& scene, const Calls& calls, const InChunks& how) {
     const Ranks& who = calls.who;
     const std::uint32_t epoch = calls.other.epoch;
     constexpr std::size_t kSlot = 9;  // packs
@@ -51,9 +59,9 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
         begin_at(epoch, *barrier.of(rank));
         for (unsigned b = 0; b < 2; ++b) {
             steps.of(rank)->steps[b] = epoch;
-            steps.of(rank)->shares[b] = epoch - lag;
+            steps.of(rank)->shares[b] = epoch - how.lag;
             std::fill_n(steps.of(rank)->sent[b], kMostExplored, epoch);
-            std::fill_n(steps.of(rank)->shared[b], kMostExplored, epoch - lag);
+            std::fill_n(steps.of(rank)->shared[b], kMostExplored, epoch - how.lag);
         }
         scene.name(steps.of(rank)->steps, who.blocks, "steps", rank);
         scene.name(steps.of(rank)->shares, who.blocks, "shares", rank);
@@ -75,14 +83,20 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
                           {slots, kSlot},
                           {sums, kSlot},
                           0,
-                          chunk,
-                          unpacks};
+                          how.chunk,
+                          how.unpacks};
         using Kernel = Chunks<float, kMost>;
+        auto* const told = scene.zeroed<std::uint32_t>(1, "told", rank);
+        const bool is_told = how.told_late && rank == 1;
         launch_calls<float>(
             scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
             [=](const ThreadBlock& block, std::size_t count) {
                 Call whole = call;
                 whole.count = count;
+                if (is_told && block.group_index() == 1) {
+                    explore::await([=] { return simt::load(told, simt::Order::kAcquire) != 0; },
+                                   nullptr);
+                }
                 const bool is_cut = calls.collective == Collective::kAllReduce;
                 for (std::size_t done = 0; done < count; done += calls.other.at_once) {
                     if (done != 0) {
@@ -99,11 +113,18 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
                     }
                     kernel(block);
                 }
+                if (is_told && block.group_index() == 0) {
+                    signal(&trust.of(rank)->gave_up[0], 1);
+                    signal(told, 1);
+                }
                 if (who.two_grids) {
                     return;
                 }
                 explore::kernel_end();
-                if (then_copies && block.grid_rank() == 0) {
+                if (is_told && !explore::gave_up(timeout)) {
+                    fail("a block trusts a rank that has told that it gave up");
+                }
+                if (how.then_copies && block.grid_rank() == 0) {
                     std::fill_n(slots.of((rank + 1) % who.ranks), in_slots, simt::Pack16{});
                 }
                 // After the last call: only the end of a kernel would order this check, which no
@@ -124,10 +145,9 @@ void chunks_of(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks, s
     }
 }
 
-inline void chunks(Scene& scene, const Calls& calls, unsigned chunk, bool unpacks,
-                   std::uint32_t lag = 0, bool then_copies = false) {
-    calls.who.ranks <= 2 ? chunks_of<2>(scene, calls, chunk, unpacks, lag, then_copies)
-                         : chunks_of<kMostExplored>(scene, calls, chunk, unpacks, lag, then_copies);
+inline void chunks(Scene& scene, const Calls& calls, const InChunks& how) {
+    calls.who.ranks <= 2 ? chunks_of<2>(scene, calls, how)
+                         : chunks_of<kMostExplored>(scene, calls, how);
 }
 
 }  // namespace symm

@@ -5,14 +5,14 @@
 
 int main(int argc, char** argv) {
     using namespace symm;
-    const auto in_chunks = [](const Calls& calls, unsigned chunk = 1) {
-        return [=](Scene& scene) { chunks(scene, calls, chunk, false); };
+    const auto as = [](const Calls& calls, const InChunks& how) {
+        return [=](Scene& scene) { chunks(scene, calls, how); };
     };
-    const auto unpacked = [](const Calls& calls, unsigned chunk = 1, std::uint32_t lag = 0) {
-        return [=](Scene& scene) { chunks(scene, calls, chunk, true, lag); };
+    const auto in_chunks = [=](const Calls& calls, unsigned chunk = 1) {
+        return as(calls, {chunk});
     };
-    const auto then_copies = [](const Calls& calls, unsigned chunk = 1) {
-        return [=](Scene& scene) { chunks(scene, calls, chunk, false, 0, true); };
+    const auto unpacked = [=](const Calls& calls, unsigned chunk = 1, std::uint32_t lag = 0) {
+        return as(calls, {chunk, true, lag});
     };
     constexpr auto kScatter = Collective::kReduceScatter;
     constexpr auto kGather = Collective::kAllGather;
@@ -31,8 +31,9 @@ int main(int argc, char** argv) {
             {"chunks/2x1/no_windows/lag", unpacked({{2}, {16, 8}, {5}}, 1, (1U << 31) + 1)},
             {"chunks/2x1/no_windows/in_place", unpacked({{2}, {16, 5}, {.in_place = true}})},
             {"chunks/2x1/reduce_scatter", in_chunks({{2}, {12, 5}, {}, kScatter}, 4)},
-            {"chunks/2x1/then_copies", then_copies({{2}, {16}}), false},
-            {"chunks/2x1/reduce_scatter/then_copies", then_copies({{2}, {8}, {}, kScatter}), false},
+            {"chunks/2x1/then_copies", as({{2}, {16}}, {.then_copies = true}), false},
+            {"chunks/2x1/reduce_scatter/then_copies",
+             as({{2}, {8}, {}, kScatter}, {.then_copies = true}), false},
             {"chunks/2x1/pieces/reduce_scatter",
              in_chunks({{2}, {12, 8}, {.at_once = 8}, kScatter}, 4)},
             {"chunks/2x1/pieces/all_gather", in_chunks({{2}, {12, 8}, {.at_once = 8}, kGather}, 4)},
@@ -42,6 +43,7 @@ int main(int argc, char** argv) {
             {"chunks/2x2/one", in_chunks({{2, 2}, {1, 1}})},
             {"chunks/2x2/gathers", in_chunks({{2, 2}, {4, 4}, {}, kGather})},
             {"chunks/2x1x2", in_chunks({{2, 1, 2}, {16}})},
+            {"chunks/2x1x2/told_late", as({{2, 1, 2}, {16}}, {.told_late = true}), false},
             {"chunks/3x1", in_chunks({{3}, {12, 12}})},
             {"chunks/3x1/mixed", in_chunks({{3}, {12, 4, 12}}), false},
             {"chunks/3x1/no_windows", unpacked({{3}, {12, 12}})},

@@ -31,15 +31,20 @@ struct Calls {
     explore::Shape shape;
     std::vector<std::size_t> floats;  ///< Of each call.
     std::uint32_t last = 0;           ///< The number of the call before the first.
+    bool rounds = false;              ///< Another order of three ranks gives other sums.
 };
 
-float x(int rank, unsigned call, std::size_t i) {
+float x(const Calls& calls, int rank, unsigned call, std::size_t i) {
+    if (calls.rounds) {
+        constexpr float kLarge = 1 << 24;
+        return rank == 0 ? static_cast<float>(3 + 2 * i) : rank == 1 ? kLarge : -kLarge;
+    }
     return static_cast<float>(1 + rank + 10 * static_cast<int>(call) + 100 * static_cast<int>(i));
 }
-float sum(int ranks, unsigned call, std::size_t i) {
+float sum(const Calls& calls, unsigned call, std::size_t i) {
     float sum = 0;
-    for (int p = 0; p < ranks; ++p) {
-        sum += x(p, call, i);
+    for (int p = 0; p < calls.ranks; ++p) {
+        sum += x(calls, p, call, i);
     }
     return sum;
 }
@@ -50,17 +55,17 @@ void check(const Calls& calls, unsigned call, bool fused, const float* out) {
         // Each call adds to the residual, which begins as 1.
         float all = 1;
         for (unsigned c = 0; c <= call; ++c) {
-            all += i < calls.floats[c] ? sum(calls.ranks, c, i) : 0;
+            all += i < calls.floats[c] ? sum(calls, c, i) : 0;
         }
         squares += all * all;
     }
     for (std::size_t i = 0; i < calls.floats[call]; ++i) {
-        float expected = sum(calls.ranks, call, i);
+        float expected = sum(calls, call, i);
         float most = 0;
         if (fused) {
             expected = 1;
             for (unsigned c = 0; c <= call; ++c) {
-                expected += i < calls.floats[c] ? sum(calls.ranks, c, i) : 0;
+                expected += i < calls.floats[c] ? sum(calls, c, i) : 0;
             }
             expected /= std::sqrt(squares / static_cast<float>(calls.floats[call]));
             most = 1e-4F;
@@ -99,7 +104,7 @@ void fill(Scene& scene, const Calls& calls, std::uint64_t empty, bool fused) {
             for (unsigned c = 0; c < calls.floats.size(); ++c) {
                 rung.count = calls.floats[c];
                 for (std::size_t i = 0; is_first && i < rung.count; ++i) {
-                    in.of(rank)[i] = x(rank, c, i);
+                    in.of(rank)[i] = x(calls, rank, c, i);
                 }
                 explore::kernel_end();
                 ((Kernels{rung}(block), explore::kernel_end()), ...);
@@ -126,6 +131,7 @@ void add(std::vector<Protocol>& scenes, const std::string& rung, std::uint64_t e
     scene("/3x1", {3, {}, {5}});
     scene("/3x2", {3, {.threads = 2}, {12, 4, 9}});
     scene("/3x1x2", {3, {.blocks = 2}, {8, 1, 8}});
+    scene("/3x1/order", {3, {}, {5}, 0, true});
     scene("/2x1/wrap", {2, {}, {5, 3, 5, 5}, 0xfffffffd});
 }
 
