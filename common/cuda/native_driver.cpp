@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -7,6 +8,8 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/driver/symbol_name.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/print.hpp"
 
 namespace symm {
 namespace {
@@ -22,6 +25,27 @@ void* find(void* library, const char* symbol) {
                         CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10)};
     }
     return function;
+}
+
+/// Multicast objects can disable GPUs for their other users: a call ends the program.
+template <class... Parameters>
+void forbid(CUresult (*&entry)(Parameters...)) {
+    entry = [](Parameters...) -> CUresult {
+        write_text(
+            STDERR_FILENO,
+            "A multicast object on a real GPU can disable GPUs that others use. If these are "
+            "yours alone, set SYMM_MULTICAST=1.\n");
+        std::abort();
+    };
+}
+
+void forbid_multicast(DriverTable& table) {
+    forbid(table.cuMulticastGetGranularity_);
+    forbid(table.cuMulticastCreate_);
+    forbid(table.cuMulticastAddDevice_);
+    forbid(table.cuMulticastBindMem_);
+    forbid(table.cuMulticastBindAddr_);
+    forbid(table.cuMulticastUnbind_);
 }
 
 }  // namespace
@@ -50,6 +74,12 @@ DriverTable native_driver() {
         reinterpret_cast<decltype(table.name##_)>(find(library, SYMM_SYMBOL_NAME(name)));
 #include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
+    if (env::number("SYMM_MULTICAST") == 0) {
+        forbid_multicast(table);
+    } else {
+        write_text(STDERR_FILENO,
+                   "SYMM_MULTICAST=1: multicast objects on real GPUs. We have not tried them.\n");
+    }
     return table;
 }
 

@@ -30,7 +30,7 @@ struct Configuration {
     bool peer_access = true;
     bool peer_atomics = true;  ///< Over NVLink, not over PCIe.
     bool fabric = false;
-    bool multicast = false;  ///< Devices report it; none of its functions is emulated.
+    bool multicast = true;  ///< Devices have multicast objects.
     bool torn_packs = false;
     std::vector<LossyPair> lossy;
     std::vector<PlannedFailure> failures;

@@ -18,7 +18,7 @@ Inventory inventory() {
         {"libraries", e->libraries.size()},
     };
     for (const auto& [handle, physical] : e->physicals) {
-        all["physical bytes"] += physical->size;
+        all[physical->team != nullptr ? "multicast bytes" : "physical bytes"] += physical->size;
         all["handle references"] += static_cast<std::size_t>(physical->references);
     }
     for (const auto& [base, reservation] : e->reservations) {

@@ -14,6 +14,7 @@
 
 #include <cuda.h>
 #include <sys/mman.h>
+#include <sys/types.h>
 
 #include <array>
 #include <atomic>
@@ -26,6 +27,7 @@
 namespace symm::emu {
 
 struct Context;
+class Team;
 
 /// Sizes, offsets and addresses of mappings are multiples of this, as on an H200.
 inline constexpr std::size_t kGranularity = std::size_t{2} << 20;
@@ -42,15 +44,24 @@ inline void* at(CUdeviceptr pointer) {
 /// The host's index in a table that has one entry for each device and one for the host.
 inline constexpr int kHost = kMaxDevices;
 
-/// Memory that cuMemCreate made or an import found.
+/// Equal for two descriptors of the same file, different for descriptors of two files.
+struct FileIdentity {
+    dev_t device;
+    ino_t inode;
+    bool operator==(const FileIdentity&) const = default;
+};
+
+/// Memory that cuMemCreate made or an import found, or a multicast object.
 struct Physical {
     CUmemGenericAllocationHandle handle = 0;
     UniqueFd fd;
+    FileIdentity file{};
     std::size_t size = 0;
-    CUmemAllocationProp properties{};
-    int references = 0;     ///< How many calls of cuMemRelease are still due.
-    int mappings = 0;       ///< How many mappings it has.
-    bool imported = false;  ///< Its bytes count in the process that made it, not here.
+    CUmemAllocationProp properties{};  ///< Of a multicast object, only the types of handles.
+    std::shared_ptr<Team> team;        ///< Not null: a multicast object (memory/multicast.hpp).
+    int references = 0;                ///< How many calls of cuMemRelease are still due.
+    int mappings = 0;                  ///< How many mappings it has.
+    bool imported = false;             ///< Its bytes count in the process that made it, not here.
 
     bool on_device() const { return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }
     int owner() const { return on_device() ? properties.location.id : kHost; }

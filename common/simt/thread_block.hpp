@@ -33,6 +33,14 @@ constexpr unsigned shared_bytes_of() {
     }
 }
 
+/// The memory of each device behind a multicast address (multimem.hpp), where the host can access
+/// it, in the order in which the switch comes to it this time. None elsewhere.
+struct MulticastCopies {
+    static constexpr unsigned kMost = 16;
+    void* at[kMost];
+    unsigned count;
+};
+
 /// A block on the host, which the emulator or the explorer implements. No kernel sees it.
 class HostBlock {
 public:
@@ -48,6 +56,7 @@ public:
     virtual void wait_for_predecessor() {}
     /// The launch after this one may start, as far as this block is concerned.
     virtual void launch_dependents() {}
+    virtual MulticastCopies copies_of(const void* /*address*/) { return {}; }
 
     dim3 group_index{};                 ///< Which block of the grid this is.
     dim3 grid_dim{1, 1, 1};             ///< Blocks in the grid.

@@ -37,6 +37,14 @@ void SceneBlock::launch_dependents() {
     const Exploration::Inside inside(*running);
     inside.streams().launch_dependents(inside.thread);
 }
+simt::MulticastCopies SceneBlock::copies_of(const void* address) {
+    const simt::MulticastCopies copies = running->copies_of(address);
+    if (copies.count == 0) {
+        running->fail(fmt::format("{} accesses {} by a multimem instruction: no multicast address",
+                                  running->thread().name(), address));
+    }
+    return copies;
+}
 void kernel_end() {
     MeetingPoint* const end = running->thread().scene_block->kernel_end;
     if (end == nullptr) {

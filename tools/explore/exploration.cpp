@@ -20,6 +20,25 @@ void Exploration::name_bytes(const void* memory, std::size_t bytes, std::size_t 
                rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
 }
 
+void* Exploration::multicast_bytes(const std::vector<void*>& copies, std::size_t bytes) {
+    if (copies.size() > simt::MulticastCopies::kMost) {
+        throw std::runtime_error("too many ranks behind a multicast address");
+    }
+    return multicasts_.emplace_back(Multicast{memory_.allocate_multicast(bytes), bytes, copies})
+        .begin;
+}
+
+simt::MulticastCopies Exploration::copies_of(const void* address) const {
+    simt::MulticastCopies found{};
+    for (const auto& [begin, bytes, copies] : multicasts_) {
+        const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - begin);
+        for (std::size_t i = 0; offset < bytes && i < copies.size(); ++i) {
+            found.at[found.count++] = static_cast<char*>(copies[i]) + offset;
+        }
+    }
+    return found;
+}
+
 void Exploration::launch(int rank, const Shape& shape,
                          const std::function<void(const simt::ThreadBlock&)>& body) {
     schedule_.launch(*this, rank, shape, false, [this, body](Thread& thread) {
@@ -88,6 +107,7 @@ void Exploration::crash(void* address) {
 
 void Exploration::begin_execution() {
     memory_.clear();
+    multicasts_.clear();
     model_.clear();
     log_.clear();
     schedule_.clear();

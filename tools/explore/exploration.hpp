@@ -83,6 +83,7 @@ public:
     void* allocate_bytes(std::size_t bytes, bool zeroed) override {
         return memory_.allocate(bytes, zeroed);
     }
+    void* multicast_bytes(const std::vector<void*>& copies, std::size_t bytes) override;
     void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                     const std::string& name, int rank) override;
 
@@ -97,6 +98,8 @@ public:
     SceneMemory& memory() { return memory_; }
     Log& log() { return log_; }
     const Thread& thread() const { return *thread_; }
+    /// As HostBlock::copies_of(), in the order of the ranks: that of relaxed accesses says nothing.
+    simt::MulticastCopies copies_of(const void* address) const;
     const SceneMemory& memory() const { return memory_; }
     simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
     [[noreturn]] void fail(const std::string& why);
@@ -123,6 +126,13 @@ private:
     Streams streams_{options_.kernel_end, schedule_, search_, log_};
     Waits waits_{options_, memory_, model_, search_, log_};
     Accesses accesses_{memory_, model_, search_, schedule_, log_, waits_};
+    /// What multicast addresses have behind them.
+    struct Multicast {
+        char* begin;
+        std::size_t bytes;
+        std::vector<void*> copies;
+    };
+    std::vector<Multicast> multicasts_;
     Thread* thread_ = nullptr;  ///< Whose code runs, or has entered the explorer.
     bool inside_ = true;
     bool is_set_up_ = false;  ///< The setup runs.

@@ -67,6 +67,14 @@ public:
     void name(const T* part, std::size_t count, const std::string& name, int rank = -1) {
         name_bytes(part, count * sizeof(T), sizeof(T), shown_as<T>(), name, rank);
     }
+    /// An address behind which memory of each rank lies, `count` objects from each of `copies` on.
+    /// The multimem functions (common/simt/multimem.hpp) access all of it; any other access fails.
+    template <class T>
+    T* multicast(const std::vector<T*>& copies, std::size_t count, const std::string& name) {
+        void* const address = multicast_bytes({copies.begin(), copies.end()}, count * sizeof(T));
+        name_bytes(address, count * sizeof(T), sizeof(T), shown_as<T>(), name, -1);
+        return static_cast<T*>(address);
+    }
     /// Adds the threads of a rank. Each calls `body`, which may run several kernels one after
     /// another, with kernel_end() between them.
     virtual void launch(int rank, const Shape& shape,
@@ -89,6 +97,7 @@ private:
         return static_cast<T*>(memory);
     }
     virtual void* allocate_bytes(std::size_t bytes, bool zeroed) = 0;
+    virtual void* multicast_bytes(const std::vector<void*>& copies, std::size_t bytes) = 0;
     virtual void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                             const std::string& name, int rank) = 0;
 };

@@ -87,6 +87,11 @@ void Accesses::require_memory(Thread& thread, const Access& access, bool loads) 
                        : fmt::format("{} bytes after the begin of {}, of {}",
                                      access.address - begin, log_.name_of(begin), bytes)));
     }
+    if (fault == MemoryFault::kMulticast) {
+        log_.fail(fmt::format(
+            "{} {} {}: only a multimem instruction may access a multicast address", thread.name(),
+            loads ? "loads" : "stores into", log_.name_of(access.address)));
+    }
     if (fault == MemoryFault::kNeverWritten) {
         if (never_written_.first == nullptr) {
             never_written_ = {&thread, access.address};

@@ -13,7 +13,7 @@ namespace {
 /// At least so many bytes around each allocation belong to none.
 constexpr std::size_t kGap = 512;
 
-enum State : char { kNowhere, kAllocated, kWritten };
+enum State : char { kNowhere, kMulticast, kAllocated, kWritten };
 
 char* map(std::uintptr_t where) {
     void* const mapped = ::mmap(reinterpret_cast<void*>(where), kSceneBytes, PROT_READ | PROT_WRITE,
@@ -43,17 +43,28 @@ void SceneMemory::clear() {
     copy_ = nullptr;
 }
 
-char* SceneMemory::allocate(std::size_t bytes, bool zeroed) {
+char* SceneMemory::reserve(std::size_t bytes) {
     const std::size_t at = (used_ + kGap + 127) / 128 * 128;
     if (at > kSceneBytes || bytes > kSceneBytes - at) {
         throw std::runtime_error("the scene's memory is too large");
     }
     used_ = at + bytes;
+    return begin_ + at;
+}
+
+char* SceneMemory::allocate(std::size_t bytes, bool zeroed) {
+    char* const begin = reserve(bytes);
     is_allocating_ = true;
-    std::memset(begin_ + at, zeroed ? 0 : kUnwritten, bytes);
+    std::memset(begin, zeroed ? 0 : kUnwritten, bytes);
     is_allocating_ = false;
-    std::memset(state_ + at, zeroed ? kWritten : kAllocated, bytes);
-    return allocations_.emplace_back(Range{begin_ + at, bytes}).begin;
+    std::memset(state_ + (begin - begin_), zeroed ? kWritten : kAllocated, bytes);
+    return allocations_.emplace_back(Range{begin, bytes}).begin;
+}
+
+char* SceneMemory::allocate_multicast(std::size_t bytes) {
+    char* const begin = reserve(bytes);
+    std::memset(state_ + (begin - begin_), kMulticast, bytes);
+    return begin;
 }
 
 void SceneMemory::set_up(const void* address, std::size_t bytes) {
@@ -62,7 +73,7 @@ void SceneMemory::set_up(const void* address, std::size_t bytes) {
         return;
     }
     for (char& state : std::span(state_ + at, bytes)) {
-        if (state == kNowhere) {
+        if (state == kNowhere || state == kMulticast) {
             is_overrun_ = true;
             return;
         }
@@ -135,6 +146,9 @@ MemoryFault SceneMemory::fault_of(std::uintptr_t address, std::size_t bytes, boo
     const char least = *std::min_element(state, state + bytes);
     if (least == kNowhere) {
         return MemoryFault::kOutside;
+    }
+    if (least == kMulticast) {
+        return MemoryFault::kMulticast;
     }
     if (std::memcmp(known_ + offset(address), real_of(address), bytes) != 0) {
         return MemoryFault::kChangedUnseen;

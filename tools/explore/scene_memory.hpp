@@ -29,7 +29,7 @@ constexpr char kUnwritten = static_cast<char>(0xd5);
 constexpr std::size_t kSceneBytes = std::size_t{64} << 20;
 
 /// What is wrong with an access of the scene's memory.
-enum class MemoryFault { kNone, kOutside, kNeverWritten, kChangedUnseen };
+enum class MemoryFault { kNone, kOutside, kMulticast, kNeverWritten, kChangedUnseen };
 
 class SceneMemory {
 public:
@@ -41,6 +41,8 @@ public:
     void clear();
     /// Aligned to 128 bytes. Throws std::runtime_error if the scene becomes too large.
     char* allocate(std::size_t bytes, bool zeroed);
+    /// Multicast addresses, which have no memory of their own.
+    char* allocate_multicast(std::size_t bytes);
     /// The setup of the scene has stored these bytes, and has ended.
     void set_up(const void* address, std::size_t bytes);
     void end_setup();
@@ -106,6 +108,7 @@ public:
     }
 
 private:
+    char* reserve(std::size_t bytes);
     void flip() const;
 
     struct Range {

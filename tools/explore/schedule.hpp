@@ -118,6 +118,7 @@ struct SceneBlock final : simt::HostBlock {
     void sync_named(unsigned number, unsigned threads) override;
     void wait_for_predecessor() override;
     void launch_dependents() override;
+    simt::MulticastCopies copies_of(const void* address) override;
 
     dim3 dim;                           ///< Threads.
     std::vector<std::uint64_t> values;  ///< HostBlock::exchange.

@@ -24,6 +24,7 @@
 #include "common/emu/memory/access.hpp"
 #include "common/emu/memory/fault_guard.hpp"
 #include "common/emu/memory/lossy.hpp"
+#include "common/emu/memory/multicast.hpp"
 #include "common/emu/streams/graphs.hpp"
 #include "common/simt/back_off.hpp"
 #include "common/sys/deadline.hpp"
@@ -82,6 +83,7 @@ struct Block final : simt::HostBlock {
     }
     void wait_for_predecessor() override;
     void launch_dependents() override;
+    simt::MulticastCopies copies_of(const void* address) override;
     void abandon() {
         whole.abandon();
         for (BlockBarrier& barrier : warps) {
@@ -172,6 +174,7 @@ public:
     }
 
     const KernelLaunch& launch() const { return *launch_; }
+    int ordinal() const { return context_.device; }
 
 private:
     Device& device() const { return emulator().devices[context_.device]; }
@@ -198,6 +201,17 @@ void Block::launch_dependents() {
     if (!has_triggered.exchange(true, std::memory_order_relaxed)) {
         running.triggered();
     }
+}
+
+simt::MulticastCopies Block::copies_of(const void* address) {
+    simt::MulticastCopies copies = emu::copies_of(running.ordinal(), address);
+    if (copies.count == 0) {
+        (void)*static_cast<const volatile char*>(address);  // faults, as any other access would
+        return copies;
+    }
+    std::rotate(copies.at, copies.at + simt::detail::next_random() % copies.count,
+                copies.at + copies.count);
+    return copies;
 }
 
 int Block::start() {

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "common/emu/memory/address_space.hpp"
+#include "common/emu/memory/multicast.hpp"
 #include "common/simt/back_off.hpp"
 
 namespace symm::emu {
@@ -27,6 +28,9 @@ unsigned char rights_of_those_at_work(const Emulator& e, const Mapping& mapping)
 }
 
 void protect(const Emulator& e, CUdeviceptr base, Mapping& mapping) {
+    if (mapping.physical->team != nullptr) {
+        return;  // a plain access of a multicast address always faults
+    }
     const unsigned char rights = rights_of_those_at_work(e, mapping);
     const int protection = rights == 0       ? PROT_NONE
                            : rights == kRead ? PROT_READ
@@ -56,6 +60,10 @@ void check_descriptor(const CUmemAccessDesc& descriptor, const Physical& physica
     const bool none = descriptor.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
     refuse_if(!none && descriptor.flags != kRead && descriptor.flags != kReadWrite);
     const int place = find_place(descriptor.location);
+    if (physical.team != nullptr) {
+        refuse_if(place == kHost, CUDA_ERROR_NOT_SUPPORTED);
+        return refuse_if(!none && !physical.team->has(place), CUDA_ERROR_INVALID_DEVICE);
+    }
     // An H200's memory is not in the host's address space.
     refuse_if(place == kHost && physical.on_device(), CUDA_ERROR_NOT_SUPPORTED);
     refuse_if(place != kHost && !none && !can_reach(place, physical.owner()),
@@ -80,7 +88,7 @@ std::optional<int> find_owner(CUdeviceptr pointer, std::size_t size, bool write)
             next = mapping->first + mapping->second.size;
         }
         const auto first = entry_at(e->mappings, pointer);
-        refuse_if(first == e->mappings.end());
+        refuse_if(first == e->mappings.end() || first->second.physical->team != nullptr);
         return first->second.physical->owner();
     }
     const auto plain = entry_at(e->plain, pointer);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "common/emu/memory/multicast.hpp"
 #include "common/emu/memory/physical_memory.hpp"
 #include "common/emu/streams/contexts.hpp"
 
@@ -69,13 +70,15 @@ void cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAlloc
               unsigned long long flags) {
     refuse_if(size == 0 || size % kGranularity != 0 || pointer % kGranularity != 0 || offset != 0 ||
               flags != 0);
+    wait_for_team(handle);
     const Changing e;
     Physical& physical = find_physical(*e, handle);
     refuse_if(size > physical.size, CUDA_ERROR_NOT_SUPPORTED);
     refuse_if(entry_at(e->reservations, pointer, size) == e->reservations.end() ||
               overlaps(e->mappings, pointer, size));
-    if (::mmap(at(pointer), size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical.fd.get(), 0) ==
-        MAP_FAILED) {
+    // Where an object is mapped, the addresses stay without memory.
+    if (physical.team == nullptr && ::mmap(at(pointer), size, PROT_NONE, MAP_SHARED | MAP_FIXED,
+                                           physical.fd.get(), 0) == MAP_FAILED) {
         refuse(shortage("mmap", errno));
     }
     Mapping& mapping = e->mappings[pointer];

@@ -11,15 +11,19 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/emu/memory/multicast.hpp"
+
 namespace symm::emu {
 namespace {
 
 constexpr char kMagic[16] = "symm physical 1";
+constexpr std::size_t kTeamBytes = (sizeof(TeamState) + kPage - 1) / kPage * kPage;
 
 // The content of the page after the data, for a process that imports the memory.
 struct Trailer {
     char magic[sizeof(kMagic)];
     CUmemAllocationProp properties;
+    bool is_object;  ///< A multicast object: the file begins with its team.
 };
 
 void check_location(const CUmemLocation& location) {
@@ -50,8 +54,10 @@ bool write_trailer(const Physical& physical) {
     Trailer trailer{};
     std::memcpy(trailer.magic, kMagic, sizeof(kMagic));
     trailer.properties = physical.properties;
-    return ::pwrite(physical.fd.get(), &trailer, sizeof(trailer),
-                    static_cast<off_t>(physical.size)) == sizeof(trailer);
+    trailer.is_object = physical.team != nullptr;
+    const std::size_t at = trailer.is_object ? kTeamBytes : physical.size;
+    return ::pwrite(physical.fd.get(), &trailer, sizeof(trailer), static_cast<off_t>(at)) ==
+           sizeof(trailer);
 }
 
 // False for any file that cuMemCreate did not make.
@@ -67,11 +73,19 @@ bool read_trailer(Physical& physical) {
     const bool read =
         ::pread(physical.fd.get(), &trailer, sizeof(trailer), size) == sizeof(trailer);
     physical.properties = trailer.properties;
-    return read && std::memcmp(trailer.magic, kMagic, sizeof(kMagic)) == 0;
+    if (!read || std::memcmp(trailer.magic, kMagic, sizeof(kMagic)) != 0) {
+        return false;
+    }
+    if (trailer.is_object) {
+        physical.team = std::make_shared<Team>(physical.fd.get());
+        physical.size = (*physical.team)->properties.size;
+    }
+    return true;
 }
 
 CUmemGenericAllocationHandle keep(Emulator& e, std::unique_ptr<Physical> physical) {
     const auto handle = physical->handle = e.new_handle();
+    physical->file = identity_of(physical->fd.get());
     physical->references = 1;
     e.physicals[handle] = std::move(physical);
     return handle;
@@ -130,6 +144,9 @@ Physical& find_physical(const Emulator& e, CUmemGenericAllocationHandle handle) 
 
 void drop_if_unused(Emulator& e, const Physical& physical) {
     if (physical.references == 0 && physical.mappings == 0) {
+        if (physical.team != nullptr) {
+            physical.team->unbind_all(e);
+        }
         e.physicals.erase(physical.handle);
     }
 }
@@ -141,14 +158,30 @@ CUmemGenericAllocationHandle import_physical(Emulator& e, UniqueFd fd,
     physical->imported = true;
     refuse_if(!read_trailer(*physical) || (physical->properties.requestedHandleTypes & type) == 0);
     for (const auto& [handle, known] : e.physicals) {
-        if (identity_of(known->fd.get()) == identity_of(physical->fd.get())) {
+        if (known->file == identity_of(physical->fd.get())) {
             ++known->references;  // exported by this process, or imported before
             return handle;
         }
     }
     // The process that made the memory may see more devices than this one.
-    check_location(physical->properties.location);
+    if (physical->team == nullptr) {
+        check_location(physical->properties.location);
+    }
     return keep(e, std::move(physical));
+}
+
+CUmemGenericAllocationHandle keep_object(Emulator& e, const CUmulticastObjectProp& properties) {
+    auto object = std::make_unique<Physical>();
+    object->size = properties.size;
+    object->properties.requestedHandleTypes =
+        static_cast<CUmemAllocationHandleType>(properties.handleTypes);
+    object->fd = new_memory_file("symm-multicast", kTeamBytes + kPage);
+    object->team = std::make_shared<Team>(object->fd.get());
+    (*object->team)->properties = properties;
+    if (!write_trailer(*object)) {
+        refuse(shortage("memfd_create", errno));
+    }
+    return keep(e, std::move(object));
 }
 
 void cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
@@ -190,7 +223,7 @@ void cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* properties,
                                             CUmemGenericAllocationHandle handle) {
     const Reading e;
     const Physical& physical = find_physical(*e, handle);
-    refuse_if(properties == nullptr);
+    refuse_if(properties == nullptr || physical.team != nullptr);
     *properties = physical.properties;
 }
 

@@ -10,12 +10,6 @@
 
 namespace symm::emu {
 
-/// Equal for two descriptors of the same file, different for descriptors of two files.
-struct FileIdentity {
-    dev_t device;
-    ino_t inode;
-    bool operator==(const FileIdentity&) const = default;
-};
 FileIdentity identity_of(int fd);
 
 /// A memfd of `size` bytes, all zero. Refuses if the system cannot make it.
@@ -28,6 +22,9 @@ std::size_t used_on(const Emulator& e, int device);
 
 /// The memory that the handle names. Refuses if it names nothing or was released.
 Physical& find_physical(const Emulator& e, CUmemGenericAllocationHandle handle);
+
+/// Makes a multicast object without devices. Returns its handle.
+CUmemGenericAllocationHandle keep_object(Emulator& e, const CUmulticastObjectProp& properties);
 
 /// Frees physical memory that has no handle and no mapping any more.
 void drop_if_unused(Emulator& e, const Physical& physical);

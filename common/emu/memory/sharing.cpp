@@ -117,6 +117,7 @@ void cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t siz
     CUdeviceptr base = 0;
     int fd = -1;
     if (mapping != e->mappings.end()) {
+        refuse_if(mapping->second.physical->team != nullptr);
         base = mapping->first;
         fd = mapping->second.physical->fd.get();
     } else {

@@ -33,7 +33,8 @@ function(symm_drop_in_test case)
   endif()
   add_test(NAME 06_allreduce_drop_in.${arg_NAME} COMMAND 06_allreduce_drop_in_client ${case})
   set_tests_properties(06_allreduce_drop_in.${arg_NAME} PROPERTIES LABELS lab06 TIMEOUT 120
-    ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}"
+    ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_EMU_MULTICAST=0;\
+TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}"
     ENVIRONMENT_MODIFICATION "LD_PRELOAD=set:$<TARGET_FILE:symm_nccl_library>")
 endfunction()
 foreach(case calls groups graphs streams halves windows one_thread others aborted late processes
@@ -56,8 +57,8 @@ function(symm_drop_in_says name case environment pattern)
     $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library> ${case}
     "${pattern}")
   set_tests_properties(06_allreduce_drop_in.${name} PROPERTIES LABELS lab06 TIMEOUT 120
-    ENVIRONMENT
-    "SYMM_DRIVER=emulated;SYMM_NCCL_STATS=1;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${environment}")
+    ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_EMU_MULTICAST=0;SYMM_NCCL_STATS=1;\
+TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${environment}")
 endfunction()
 # Why the ranks could not attach: the rank that failed first, not those that failed because of it.
 symm_drop_in_says(reason one_fails ""
@@ -86,7 +87,7 @@ add_test(NAME 06_allreduce_drop_in.windows_are_used COMMAND sh -c [[
   test "$(grep -c ": chunks with .*(above" log)" = 15 || { cat log; exit 1; }]]
   $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library>)
 set_tests_properties(06_allreduce_drop_in.windows_are_used PROPERTIES LABELS lab06 TIMEOUT 120
-  ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_DEBUG=info")
+  ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_EMU_MULTICAST=0;SYMM_DEBUG=info")
 
 if(SYMM_SANITIZE)  # Python is not built with the sanitizer
   return()
@@ -102,7 +103,8 @@ import ctypes, sys
 sys.exit(ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b"client", b"calls")))]]
   $<TARGET_FILE:symm_nccl_client_module>)
 set_tests_properties(06_allreduce_drop_in.local_scope PROPERTIES LABELS lab06 TIMEOUT 120
-  ENVIRONMENT "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>")
+  ENVIRONMENT
+  "SYMM_DRIVER=emulated;SYMM_EMU_MULTICAST=0;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>")
 
 # The full library as vLLM loads it, beside the same NCCL without it.
 add_test(NAME 06_allreduce_drop_in.ctypes COMMAND python3 -B
