@@ -1,5 +1,5 @@
 // The transfer kernel by rule: messages both ways in each launch, of each kind of size, from
-// aligned and other places, through one channel and several.
+// aligned and other places, through one channel and several. And messages that are unpacked.
 
 #include <fmt/core.h>
 
@@ -7,6 +7,7 @@
 #include <array>
 
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
+#include "labs/04_shm_transport/explore/unpacks.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/pairs.hpp"
 #include "tools/explore/timeouts.hpp"
@@ -146,6 +147,23 @@ int main(int argc, char** argv) {
                          static_cast<std::int64_t>(traffic.first), traffic.staged ? "/staged" : ""),
              [=](Scene& scene) { transfers(scene, traffic); },
              traffic.channels * traffic.threads == 1, 10});
+    }
+    constexpr std::array<std::uint64_t, 3> kFirstPiece = {0, kUnpackDepth - 2,
+                                                          3 * kUnpackDepth - 1};
+    for (const explore::Setting& s :
+         explore::every_pair({kUnpackBlocks, 3, 5, 3, kFirstPiece.size(), 2}, 0)) {
+        const Unpacks unpacks = {static_cast<unsigned>(s[0] + 1),
+                                 static_cast<unsigned>(s[1] + 1),
+                                 s[2] + 1,
+                                 s[3] + 1,
+                                 kFirstPiece.at(s[4]),
+                                 s[5] == 0};
+        scenes.push_back(
+            {fmt::format("by_rule/unpack/{}x{}/{}x{}/after{}{}", unpacks.blocks, unpacks.threads,
+                         unpacks.messages, unpacks.pieces, static_cast<std::int64_t>(unpacks.first),
+                         unpacks.equal_pieces ? "" : "/uneven"),
+             [=](Scene& scene) { unpack(scene, unpacks); }, unpacks.blocks * unpacks.threads == 1,
+             10});
     }
     return explore::explore_main(argc, argv, scenes);
 }

@@ -6,7 +6,7 @@
 #include <array>
 
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
-#include "labs/04_shm_transport/unpack_queue/unpack_queue.hpp"
+#include "labs/04_shm_transport/explore/unpacks.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
@@ -103,70 +103,6 @@ void messages(Scene& scene, const Traffic& traffic) {
     }
 }
 
-/// Rank 0 plays the host thread, and does what its table says: it receives messages of `pieces`
-/// pieces into two parts of a bounce buffer in turn, and describes them, from descriptor `first`
-/// on. Each message has a kernel of `blocks` blocks.
-void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t pieces,
-            std::uint64_t messages, std::uint64_t first) {
-    constexpr std::uint64_t kWords = 8;  // in a piece: with 16 bytes for each thread
-    constexpr std::uint64_t kParts = 2;
-    constexpr std::uint64_t kBytes = kWords * sizeof(std::uint64_t);
-    auto* const queue = scene.zeroed<UnpackQueue>(1, "queue", 0);
-    scene.name(queue->heads, kUnpackBlocks, "heads", 0);
-    scene.name(queue->descriptors, kUnpackDepth, "descriptors", 0);
-    auto* const bounce = scene.allocate<std::uint64_t>(kParts * kWords, "bounce", 0);
-    auto* const user = scene.allocate<std::uint64_t>(pieces * kWords, "user", 1);
-    const simt::Timeout host = explore::timeout_of(scene, 0);
-    const simt::Timeout device = explore::timeout_of(scene, 1);
-    const auto word = [](std::uint64_t piece, std::uint64_t i) { return 100 * (piece + 1) + i; };
-    std::fill_n(queue->heads, kUnpackBlocks, queue->tail = first);
-    scene.launch(0, {}, [=](const ThreadBlock&) {
-        simt::Waiter waiter(host);
-        for (std::uint64_t piece = 0; piece < messages * pieces; ++piece) {
-            for (unsigned b = 0; piece >= kParts && b < blocks; ++b) {
-                const std::uint64_t read = first + piece - kParts;
-                if (!waiter.until({simt::Wait::kFifoSpace, 0, 1, read}, [&](std::uint64_t& seen) {
-                        seen = simt::load(&queue->heads[b], simt::Order::kAcquire);
-                        return seen > read;
-                    })) {
-                    return;
-                }
-            }
-            for (std::uint64_t i = 0; i < kWords; ++i) {
-                bounce[piece % kParts * kWords + i] = word(piece, i);
-            }
-            // The last piece of a message arrives first.
-            queue->descriptors[(first + piece) % kUnpackDepth] = {
-                piece % kParts * kBytes, kBytes, (pieces - 1 - piece % pieces) * kBytes};
-            simt::store(&queue->tail, first + piece + 1, simt::Order::kRelease);
-        }
-    });
-    const UnpackKernel kernel{queue,
-                              reinterpret_cast<std::byte*>(bounce),
-                              kParts * kBytes,
-                              reinterpret_cast<std::byte*>(user),
-                              pieces * kBytes,
-                              pieces * kBytes,
-                              device,
-                              1,
-                              0};
-    scene.launch(1, {blocks, threads, sizeof(std::uint64_t)}, [=](const ThreadBlock& block) {
-        for (std::uint64_t m = 0; m < messages; ++m) {
-            kernel(block);
-            explore::kernel_end();
-            const bool checks = block.grid_rank() == 0 && !explore::gave_up(device);
-            for (std::uint64_t i = 0; checks && i < pieces * kWords; ++i) {
-                const std::uint64_t piece = (m + 1) * pieces - 1 - i / kWords;
-                if (const std::uint64_t seen = user[i]; seen != word(piece, i % kWords)) {
-                    fail(fmt::format("piece {}, word {}: {} instead of {}", piece, i % kWords, seen,
-                                     word(piece, i % kWords)));
-                }
-            }
-            explore::kernel_end();
-        }
-    });
-}
-
 /// A kernel of one piece finds `described` descriptors in its queue, which may be full.
 void queue_of(Scene& scene, std::uint64_t described) {
     auto* const queue = scene.zeroed<UnpackQueue>(1, "queue", 0);
@@ -227,9 +163,8 @@ int main(int argc, char** argv) {
     const auto connection = [](const Traffic& traffic) {
         return [=](Scene& scene) { messages(scene, traffic); };
     };
-    const auto unpacking = [](unsigned blocks, unsigned threads, std::uint64_t pieces,
-                              std::uint64_t messages = 1, std::uint64_t first = 0) {
-        return [=](Scene& scene) { unpack(scene, blocks, threads, pieces, messages, first); };
+    const auto unpacking = [](const Unpacks& unpacks) {
+        return [=](Scene& scene) { unpack(scene, unpacks); };
     };
     const auto queue = [](std::uint64_t described) {
         return [=](Scene& scene) { queue_of(scene, described); };
@@ -246,11 +181,11 @@ int main(int argc, char** argv) {
             {"staged/2", connection({2, 2, 5, 0, 3})},  // a place is used again
             {"messages/2", connection({2, 5, 2})},      // the slots are used by two kernels
             {"messages/1/longer", connection({1, 2, 2, 0, 0, 1, 8})},  // than what was sent
-            {"unpack/1x1", unpacking(1, 1, 4)},
-            {"unpack/1x2", unpacking(1, 2, 3)},
-            {"unpack/2x1", unpacking(2, 1, 3)},
+            {"unpack/1x1", unpacking({1, 1, 4})},
+            {"unpack/1x2", unpacking({1, 2, 3})},
+            {"unpack/2x1", unpacking({2, 1, 3})},
             // Two kernels, and the queue's end between their descriptors.
-            {"unpack/1x2/next", unpacking(1, 2, 3, 2, kUnpackDepth - 2)},
+            {"unpack/1x2/next", unpacking({1, 2, 3, 2, kUnpackDepth - 2})},
             {"unpack/1x1/bytes", [](Scene& scene) { few_bytes(scene, 1); }, false},
             {"unpack/1x2/bytes", [](Scene& scene) { few_bytes(scene, 2); }, false},
             {"unpack/full", queue(kUnpackDepth), false},

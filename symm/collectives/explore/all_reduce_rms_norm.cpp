@@ -30,7 +30,13 @@ struct Calls {
     bool halves = false;  ///< Elements, but float weights, an offset of these, and a bias.
     bool order = false;   ///< Floats of three ranks whose sum is another one in another order.
     bool bare = false;    ///< No residual.
+    std::vector<Way> ways = {};  ///< Of the calls in turn, if not all go one way.
 
+    bool through_mailbox() const {
+        return way <= Way::kParts &&
+               std::ranges::all_of(ways, [](Way one) { return one <= Way::kParts; });
+    }
+    Way way_of(unsigned call) const { return ways.empty() ? way : ways[call % ways.size()]; }
     unsigned most_rows() const { return *std::ranges::max_element(rows); }
     unsigned slots() const {  ///< Of a mailbox, for each sender: a power of two.
         return std::bit_ceil(most_rows() * hidden / 4);
@@ -138,7 +144,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             {memory.call(scene, rank, in, out, 0, calls.last), 0,
              reinterpret_cast<CUdeviceptr>(weights), 0, calls.hidden, kEpsilon,
              kPlain ? 0 : kOffset, reinterpret_cast<CUdeviceptr>(biases), 0, !kPlain},
-            calls.way == Way::kTwoShots,
+            false,
             memory.meeting(rank, in, residual),
             memory.barrier(rank)};
         const auto fill = [=](unsigned c) {
@@ -163,9 +169,10 @@ void fill_scene(Scene& scene, const Calls& calls) {
             mine.residual = calls.bare ? 0 : reinterpret_cast<CUdeviceptr>(residual);
             mine.rows = calls.rows[c];
             mine.count = calls.rows[c] * calls.hidden;
+            mine.two_shots = calls.way_of(c) == Way::kTwoShots;
             const unsigned lanes = symm::simt::Warp(block).size();
             const unsigned packs = calls.hidden * sizeof(T) / sizeof(Pack);
-            switch (calls.way) {
+            switch (calls.way_of(c)) {
                 case Way::kPacks:
                     return RmsNormPacks<T, kMost, kPlain>{{mine}}(block);
                 case Way::kParts:
@@ -176,14 +183,14 @@ void fill_scene(Scene& scene, const Calls& calls) {
             }
         };
         const auto check_call = [=](unsigned c, bool gave_up) {
-            if (!gave_up || calls.way <= Way::kParts) {
+            if (!gave_up || calls.way_of(c) <= Way::kParts) {
                 const auto [in, residual, out] = of_call(c);
                 check<T>(calls, c, residual, out, gave_up);
             }
         };
         (calls.overlap ? launch_overlapping : launch_calls)(
             scene, rank, calls.shape, call.timeout, static_cast<unsigned>(calls.rows.size()),
-            {fill, kernel, check_call, calls.way <= Way::kParts});
+            {fill, kernel, check_call, calls.through_mailbox()});
     }
 }
 
@@ -253,6 +260,27 @@ void add_by_rule(std::vector<Protocol>& scenes) {
                     scenes.push_back(std::move(one));
                 }
             }
+        }
+    }
+}
+
+/// Calls that go other ways than those before and after them, through the same memory.
+void add_mixed(std::vector<Protocol>& scenes) {
+    const std::pair<const char*, std::vector<Way>> mixed[] = {
+        {"packs+parts", {Way::kPacks, Way::kParts}},
+        {"parts+two_shots", {Way::kParts, Way::kTwoShots}},
+        {"packs+one_shot", {Way::kPacks, Way::kOneShot}},
+        {"all", {Way::kTwoShots, Way::kPacks, Way::kOneShot, Way::kParts}}};
+    const std::pair<const char*, symm::explore::Shape> shapes[] = {
+        {"2x1", {}}, {"2x2", {.threads = 2}}, {"2x1x2", {.blocks = 2}}};
+    for (const auto& [name, ways] : mixed) {
+        for (const auto& [of_two, shape] : shapes) {
+            Calls calls{2, {2, 1, 2, 3, 2}, 20, shape, Way::kPacks};
+            calls.ways = ways;
+            Protocol one =
+                scene(std::string("mixed/") + name + '/' + of_two, calls, calls.through_mailbox());
+            one.sample = 50;
+            scenes.push_back(std::move(one));
         }
     }
 }
@@ -361,5 +389,6 @@ int main(int argc, char** argv) {
         scene("two_shots/5x1", {5, {6, 2}, 4, {}, Way::kTwoShots}, false),
     };
     add_by_rule(scenes);
+    add_mixed(scenes);
     return symm::explore::explore_main(argc, argv, scenes);
 }

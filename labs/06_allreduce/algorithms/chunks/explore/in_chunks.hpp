@@ -33,6 +33,8 @@ struct InChunks {
     /// The next call is the copy engine's, which meets nobody before it stores into its peers'
     /// slots.
     bool then_copies = false;
+    /// A call of so few elements, or fewer, is made in two shots without chunks.
+    std::size_t two_shots_up_to = 0;
     /// Block 0 of rank 1 ends, then a peer tells the rank that it gave up, then block 1 begins.
     bool told_late = false;
 };
@@ -111,7 +113,11 @@ void chunks_of(Scene& scene, const Calls& calls, const InChunks& how) {
                             kernel.in + (calls.parts_in() > 1 ? part : 0),
                             kernel.out + (calls.parts_out() > 1 ? part : 0)};
                     }
-                    kernel(block);
+                    if (count <= how.two_shots_up_to) {
+                        TwoShot<float, kMost>{static_cast<const TwoShotParams&>(kernel)}(block);
+                    } else {
+                        kernel(block);
+                    }
                 }
                 if (is_told && block.group_index() == 0) {
                     signal(&trust.of(rank)->gave_up[0], 1);
