@@ -330,6 +330,7 @@ int main(int argc, char** argv) {
         ordered("one_shot/3x1", {3, {1}, 4, {}, Way::kOneShot}),
         ordered("two_shots/3x1", {3, {3}, 4, {}, Way::kTwoShots}),
         // 16 parts, 32, 33, more than 64, and three for each lane.
+        {"rms_norm/rows/float8", fill_float8, false},
         rows("16", 2048, 1),
         rows("32", 4092, 2),
         rows("33", 4100, 1),

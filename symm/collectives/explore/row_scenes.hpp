@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -118,6 +119,42 @@ inline void fill_rows(Scene& scene, unsigned hidden, unsigned rows) {
         }
     };
     scene.launch(0, {.threads = 64, .shared_bytes = RowNorm<float>::shared_bytes(hidden)}, kernel);
+}
+
+/// Elements of float8, of which some are too large: the second pack of all.
+inline void fill_float8(Scene& scene) {
+    constexpr std::array kValues = {1.F, -1.F, 1000.F, -1000.F, 2.F, 896.F, 0.F, 3.F};
+    // Divided by 2: 0.5, -0.5, the largest and the least, 1, the largest, 0, 1.5.
+    constexpr std::array<std::uint8_t, kValues.size()> kExpected = {0x30, 0xb0, 0x7e, 0xfe,
+                                                                    0x38, 0x7e, 0,    0x3c};
+    auto* const weights = scene.allocate<float>(kValues.size(), "weight", 0);
+    auto* const scale = scene.allocate<float>(1, "scale", 0);
+    auto* const out = scene.zeroed<std::uint8_t>(2 * kValues.size(), "out", 0);
+    std::fill_n(weights, kValues.size(), 1.F);
+    *scale = 2;
+    RmsNormParams call{{{symm::Reduction(symm::ReduceOp::kSum, 1), {}, 0, 1},
+                        {},
+                        {{}, 0, reinterpret_cast<CUdeviceptr>(out), 2 * kValues.size()}},
+                       0,
+                       reinterpret_cast<CUdeviceptr>(weights),
+                       2,
+                       static_cast<unsigned>(kValues.size()),
+                       kEpsilon};
+    call.out_scale = reinterpret_cast<CUdeviceptr>(scale);
+    call.float_weights = true;
+    scene.launch(0, {}, [=](const ThreadBlock&) {
+        symm::Elements<__half, Pack> sum;
+        for (std::size_t i = 0; i < kValues.size(); ++i) {
+            sum.at[i] = __float2half_rn(kValues.at(i));
+        }
+        const RowOutput<__half, false> output(call);
+        output.write(1, 0, std::bit_cast<Pack>(sum), 1, output.weights_at(0));
+        for (std::size_t i = 0; i < kValues.size(); ++i) {
+            if (out[i] != 0 || out[kValues.size() + i] != kExpected.at(i)) {
+                symm::explore::fail("element " + std::to_string(i) + " of float8 is wrong");
+            }
+        }
+    });
 }
 
 inline Protocol rows(const std::string& name, unsigned hidden, unsigned rows) {

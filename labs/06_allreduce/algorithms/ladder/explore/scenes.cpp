@@ -24,8 +24,6 @@ using explore::Protocol;
 using explore::Scene;
 using simt::ThreadBlock;
 
-constexpr unsigned kPerSender = 6;
-
 struct Calls {
     int ranks;
     explore::Shape shape;
@@ -49,30 +47,31 @@ float sum(const Calls& calls, unsigned call, std::size_t i) {
     return sum;
 }
 
-void check(const Calls& calls, unsigned call, bool fused, const float* out) {
-    float squares = 0;
-    for (std::size_t i = 0; i < calls.floats[call]; ++i) {
-        // Each call adds to the residual, which begins as 1.
-        float all = 1;
-        for (unsigned c = 0; c <= call; ++c) {
-            all += i < calls.floats[c] ? sum(calls, c, i) : 0;
-        }
-        squares += all * all;
+/// Each call adds to the residual, which begins as 1.
+float residual_after(const Calls& calls, unsigned call, std::size_t i) {
+    float all = 1;
+    for (unsigned c = 0; c <= call; ++c) {
+        all += i < calls.floats[c] ? sum(calls, c, i) : 0;
     }
-    for (std::size_t i = 0; i < calls.floats[call]; ++i) {
-        float expected = sum(calls, call, i);
-        float most = 0;
-        if (fused) {
-            expected = 1;
-            for (unsigned c = 0; c <= call; ++c) {
-                expected += i < calls.floats[c] ? sum(calls, c, i) : 0;
-            }
-            expected /= std::sqrt(squares / static_cast<float>(calls.floats[call]));
-            most = 1e-4F;
+    return all;
+}
+
+void check(const Calls& calls, unsigned call, bool fused, const float* out) {
+    const std::size_t count = calls.floats[call];
+    for (std::size_t row = 0; row < count; row += kRowFloats) {
+        const std::size_t end = std::min(row + kRowFloats, count);
+        float squares = 0;
+        for (std::size_t i = row; fused && i < end; ++i) {
+            squares += residual_after(calls, call, i) * residual_after(calls, call, i);
         }
-        if (std::abs(out[i] - expected) > most) {
-            explore::fail(
-                fmt::format("call {}, element {}: {} instead of {}", call, i, out[i], expected));
+        const float rms = std::sqrt(squares / static_cast<float>(end - row));
+        for (std::size_t i = row; i < end; ++i) {
+            const float expected =
+                fused ? residual_after(calls, call, i) / rms : sum(calls, call, i);
+            if (std::abs(out[i] - expected) > (fused ? 1e-4F : 0)) {
+                explore::fail(fmt::format("call {}, element {}: {} instead of {}", call, i, out[i],
+                                          expected));
+            }
         }
     }
 }
@@ -84,7 +83,8 @@ void fill(Scene& scene, const Calls& calls, std::uint64_t empty, bool fused) {
     const auto in = explore::symmetric_zeroed<float>(scene, calls.ranks, "in", most);
     const auto out = explore::symmetric_zeroed<float>(scene, calls.ranks, "out", most);
     const auto barrier = explore::symmetric_zeroed<BarrierMemory>(scene, calls.ranks, "barrier");
-    const std::size_t all_slots = std::size_t{2} * static_cast<unsigned>(calls.ranks) * kPerSender;
+    const auto per_sender = static_cast<unsigned>(most / 2 + 1);  // packets, or packs
+    const std::size_t all_slots = std::size_t{2} * static_cast<unsigned>(calls.ranks) * per_sender;
     const auto slots = explore::symmetric_zeroed<Pack>(scene, calls.ranks, "slots", all_slots);
     for (int rank = 0; rank < calls.ranks; ++rank) {
         std::fill_n(slots.of(rank), all_slots, Pack{{empty, empty}});
@@ -95,7 +95,7 @@ void fill(Scene& scene, const Calls& calls, std::uint64_t empty, bool fused) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Rung all_calls{timeout, rank,     calls.ranks, in,
                              out,     residual, 0,           {barrier, rank, calls.ranks},
-                             epochs,  slots,    kPerSender};
+                             epochs,  slots,    per_sender};
         explore::Shape shape = calls.shape;
         shape.shared_bytes = shape.threads.x * static_cast<unsigned>(sizeof(float));
         scene.launch(rank, shape, [=](const ThreadBlock& block) {
@@ -132,6 +132,9 @@ void add(std::vector<Protocol>& scenes, const std::string& rung, std::uint64_t e
     scene("/3x2", {3, {.threads = 2}, {12, 4, 9}});
     scene("/3x1x2", {3, {.blocks = 2}, {8, 1, 8}});
     scene("/3x1/order", {3, {}, {5}, 0, true});
+    if (fused) {  // a block adds up one row after another
+        scene("/1x2/rows", {1, {.threads = 2}, {2 * kRowFloats + 4}});
+    }
     scene("/2x1/wrap", {2, {}, {5, 3, 5, 5}, 0xfffffffd});
 }
 
