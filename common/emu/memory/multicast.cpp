@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -54,7 +55,7 @@ void bind(CUmemGenericAllocationHandle handle, std::size_t offset, std::size_t s
     // Externally shareable and imported objects take only shareable memory.
     refuse_if(object.properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
               memory->properties.requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE);
-    object.team->bind(*e, *memory, memory_offset, offset, size);
+    object.team->bind(*memory, memory_offset, offset, size);
 }
 
 bool overlap(const Binding& a, int device, std::size_t offset, std::size_t size) {
@@ -74,10 +75,9 @@ void wait_for_team(CUmemGenericAllocationHandle handle) {
     };
     for (auto [now, all] = added(); now < all; std::tie(now, all) = added()) {
         if (deadline.passed()) {
-            say("waited {:.3g} s for the devices of a multicast object: {} of {} were added. "
-                "Before "
-                "cuMulticastAddDevice was called for each, no memory can be bound, and nothing "
-                "mapped",
+            say("waited {:.3g} s for the devices of a multicast object: {} of {} were added. No "
+                "memory can be bound, and nothing mapped, before cuMulticastAddDevice was called "
+                "for each",
                 deadline.seconds(), now, all);
             refuse(CUDA_ERROR_TIMEOUT);
         }
@@ -101,8 +101,7 @@ Team::~Team() {
     }
 }
 
-void Team::bind(Emulator&, Physical& memory, std::size_t memory_offset, std::size_t offset,
-                std::size_t size) {
+void Team::bind(Physical& memory, std::size_t memory_offset, std::size_t offset, std::size_t size) {
     for (const Binding& other : state_->bindings) {
         refuse_if(other.state.load(std::memory_order_acquire) == Binding::kBound &&
                   overlap(other, memory.owner(), offset, size));
@@ -166,7 +165,11 @@ char* Team::memory_of(const Emulator& e, const Binding& binding) {
         if (!fd || identity_of(fd.get()) != binding.memory) {
             return nullptr;
         }
-        opened.size = binding.memory_offset + binding.size;
+        struct stat file {};  // all of it: another part of the memory may be bound, too
+        if (::fstat(fd.get(), &file) != 0) {
+            return nullptr;
+        }
+        opened.size = static_cast<std::size_t>(file.st_size);
         void* const pages =
             ::mmap(nullptr, opened.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
         opened.pages = pages == MAP_FAILED ? nullptr : pages;

@@ -61,8 +61,7 @@ public:
     bool has(int device) const { return (state_->devices.load() >> device & 1U) != 0; }
 
     /// Binds memory of this process, which stays until it is unbound or this dies.
-    void bind(Emulator& e, Physical& memory, std::size_t memory_offset, std::size_t offset,
-              std::size_t size);
+    void bind(Physical& memory, std::size_t memory_offset, std::size_t offset, std::size_t size);
     /// Refuses if this process has not bound exactly that.
     void unbind(Emulator& e, int device, std::size_t offset, std::size_t size);
     void unbind_all(Emulator& e);

@@ -1,10 +1,11 @@
 // Multicast objects of the emulated driver: what the CUDA Driver API manual says of them. No case
 // was compared with a real driver.
 
-#include <sys/wait.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <thread>
 #include <vector>
 
@@ -232,6 +233,54 @@ TEST_F(Multicast, DISABLED_FaultsWhereADeviceHasBoundNothing) {
     }));
     EXPECT_RESULT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
     ::_exit(HasFailure() ? 1 : 0);
+}
+
+// In a process of its own, which finds the object in the file TEAM.
+TEST_F(Multicast, DISABLED_IsReachedByAnotherProcess) {
+    const UniqueFd fd(::open(std::getenv("TEAM"), O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(fd);
+    CUmemGenericAllocationHandle handle = 0;
+    ASSERT_OK(cuMemImportFromShareableHandle(
+        &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())), kPosix));
+    Range range(2 * kBlock);
+    ASSERT_OK(cuMemMap(range.base(), 2 * kBlock, 0, handle, 0));
+    ASSERT_OK(give_access(range.base(), 2 * kBlock));
+    ASSERT_OK(run(1, 1, [&](const simt::ThreadBlock& block) {
+        for (const std::size_t part : {std::size_t{0}, kBlock}) {
+            simt::add_to_all(block, reinterpret_cast<std::uint32_t*>(range.base() + part), 7);
+        }
+    }));
+    ASSERT_OK(cuCtxSynchronize());
+    EXPECT_OK(cuMemUnmap(range.base(), 2 * kBlock));
+    EXPECT_OK(cuMemRelease(handle));
+}
+
+// Each device's memory is bound in two parts, of which this one has the addresses.
+TEST_F(Multicast, TravelsToAnotherProcess) {
+    const Object object(2 * kBlock);
+    object.add_all();
+    std::vector<std::unique_ptr<Memory>> memories;
+    std::vector<std::unique_ptr<Range>> ranges;
+    for (int device = 0; device < static_cast<int>(kTeam); ++device) {
+        const auto& memory =
+            memories.emplace_back(std::make_unique<Memory>(memory_of(device), 2 * kBlock));
+        ranges.emplace_back(std::make_unique<Range>(2 * kBlock))->map(*memory, 0, {0, 1, 2});
+        for (const std::size_t part : {std::size_t{0}, kBlock}) {
+            ASSERT_OK(cuMulticastBindMem(object.handle, part, memory->handle(), part, kBlock, 0));
+        }
+    }
+    int fd = -1;
+    ASSERT_OK(cuMemExportToShareableHandle(&fd, object.handle, kPosix, 0));
+    expect_passes("Multicast.DISABLED_IsReachedByAnotherProcess",
+                  "TEAM=/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd));
+    ::close(fd);
+    for (const auto& range : ranges) {
+        for (const std::size_t part : {std::size_t{0}, kBlock}) {
+            std::uint32_t word = 0;
+            ASSERT_OK(cuMemcpyDtoH(&word, range->base() + part, sizeof(word)));
+            EXPECT_EQ(word, 7u);
+        }
+    }
 }
 
 TEST_F(Multicast, DISABLED_IsNotThereWithoutTheVariable) {
