@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
                          : work_batches<3>)(scene, batches);
         };
         scenes.push_back(
-            {fmt::format("by_rule/work/{}x{}/{}/room{}/after{}/{}of{}{}", batches.threads,
+            {fmt::format("by_rule/batches/{}x{}/{}/holds{}/after{}/{}of{}{}", batches.threads,
                          batches.blocks, fmt::join(batches.items, "+"), room,
                          static_cast<int>(batches.first), batches.channels, batches.entries,
                          s[5] == 2 ? "" : fmt::format("/leave{}", batches.left)),

@@ -25,4 +25,17 @@ inline bool is_as_expected(const std::string& name, const std::string& expected,
     return right;
 }
 
+/// Explores each of `cases` in the scene that `set_up(scene, one)` makes. Returns the status with
+/// which the test exits: 0 if all are as expected.
+template <class Cases, class SetUp>
+int explore_all(const Cases& cases, const SetUp& set_up) {
+    int wrong = 0;
+    for (const auto& one : cases) {
+        const Report report = explore({}, [&](Scene& scene) { set_up(scene, one); });
+        wrong += is_as_expected(one.name, one.report, report) ? 0 : 1;
+    }
+    fmt::print("{} of {} cases are wrong\n", wrong, std::size(cases));
+    return wrong == 0 ? 0 : 1;
+}
+
 }  // namespace symm::explore
