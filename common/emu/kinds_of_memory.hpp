@@ -61,6 +61,7 @@ struct Physical {
     std::shared_ptr<Team> team;        ///< Not null: a multicast object (memory/multicast.hpp).
     int references = 0;                ///< How many calls of cuMemRelease are still due.
     int mappings = 0;                  ///< How many mappings it has.
+    int bindings = 0;                  ///< To multicast objects, by this process.
     bool imported = false;             ///< Its bytes count in the process that made it, not here.
 
     bool on_device() const { return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }

@@ -25,6 +25,12 @@ enum class Awaited {
 /// rank's flag for that, is null: where waits may give up, also at any time before.
 Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
 
+/// From here on, until it is called with false, the calling thread's accesses are those of a
+/// multicast address (multimem.hpp).
+void through_multicast(bool begins);
+/// fence_alias() (multimem.hpp).
+void explored_fence_alias();
+
 /// The last two loads of the calling thread acquire, both of them after both: the halves of a pack.
 void acquire_both();
 

@@ -11,19 +11,24 @@
 ///
 /// | elements | add | min, max | in one instruction |
 /// |---|---|---|---|
-/// | half, bfloat16 | yes, in float | yes | eight |
+/// | half, bfloat16 | yes, here in float (`.acc::f32`) | yes | eight |
 /// | float | yes | no | four |
 /// | double | yes | no | one |
 /// | integers of 32 and 64 bits | yes | yes | one |
 ///
-/// Each device's memory is accessed for itself, and relaxed: that a store has come to one device
-/// says nothing of another, and no such access is a fence. A plain access of a multicast address is
-/// undefined; on an emulated GPU it faults.
-/// A device's own address of the same memory is another *proxy*: between accesses by the two there
-/// must be a fence_alias(), on either side of the release and acquire that order them. Nothing here
-/// misses one: on emulated GPUs, and under the explorer, both addresses are the same memory.
+/// PTX knows more (bits and, or, xor; 8-bit floats on newer GPUs), but no products and no 8-bit
+/// integers. What a sum makes of NaNs, and a minimum of zeros of both signs, it does not say.
 ///
-/// Source: PTX ISA, `multimem.ld_reduce`, `multimem.st`, `multimem.red`, `fence.proxy`.
+/// Each device's memory is accessed for itself: that a store has come to one device says nothing of
+/// another. Loads and stores are relaxed, and each element of a pack is one access, of at most 8
+/// bytes here and 4 on a GPU; add_to_all() releases. A plain access of a multicast address is
+/// undefined; on an emulated GPU it faults.
+/// The address of a device's own memory is an *alias*. PTX orders accesses by two aliases only if
+/// there is a fence_alias() between them, besides the release and acquire: before the release, or
+/// after the acquire. An emulated GPU does not notice where one is missing; the explorer does.
+///
+/// Source: PTX ISA 9, `multimem.ld_reduce`, `multimem.st`, `multimem.red`, `fence.proxy`, and
+/// "Proxy"; CUDA Programming Guide, "Multicast Memory Sharing".
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -67,16 +72,23 @@ T with_next(T all, T next) {
 
 /// Calls `use(copy)` for the memory of each device.
 template <class Use>
-void for_copies(const ThreadBlock& block, const void* address, const Use& use) {
-    const MulticastCopies copies = block.host().copies_of(address);
+void for_copies(const ThreadBlock& block, const void* address, SwitchAccess access,
+                const Use& use) {
+    const MulticastCopies copies = block.host().copies_of(address, access);
     if (copies.count == 0) {
         std::fprintf(stderr,
                      "there is no multicast object, or not each device has bound memory, at %p\n",
                      address);
         std::abort();
     }
+    if constexpr (kExplored) {
+        through_multicast(true);
+    }
     for (unsigned k = 0; k < copies.count; ++k) {
         use(copies.at[k]);
+    }
+    if constexpr (kExplored) {
+        through_multicast(false);
     }
 }
 
@@ -87,10 +99,10 @@ Pack16 host_load_reduce(const ThreadBlock& block, const Pack16* address) {
     using Sum = std::conditional_t<kIsShort<T>, float, T>;
     Sum sums[kCount];
     bool is_first = true;
-    for_copies(block, address, [&](const void* copy) {
+    for_copies(block, address, SwitchAccess::kLoad, [&](const void* copy) {
         const Pack16 pack = load_relaxed(static_cast<const Pack16*>(copy));
         T elements[kCount];
-        std::memcpy(elements, &pack, sizeof(pack));
+        std::memcpy(static_cast<void*>(elements), &pack, sizeof(pack));
         for (std::size_t i = 0; i < kCount; ++i) {
             const auto next = static_cast<Sum>(elements[i]);
             sums[i] = is_first ? next : with_next<kOp>(sums[i], next);
@@ -206,7 +218,7 @@ __host__ __device__ inline void store_to_all([[maybe_unused]] const ThreadBlock&
              "multimem.st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(address),
              "f"(four[0]), "f"(four[1]), "f"(four[2]), "f"(four[3])
              : "memory");),
-        (detail::for_copies(block, address,
+        (detail::for_copies(block, address, SwitchAccess::kStore,
                             [&](void* copy) { store_relaxed(static_cast<Pack16*>(copy), pack); });))
 }
 
@@ -217,7 +229,7 @@ __host__ __device__ inline void add_to_all([[maybe_unused]] const ThreadBlock& b
         NV_IS_DEVICE,
         (asm volatile("multimem.red.release.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(value)
                       : "memory");),
-        (detail::for_copies(block, address, [&](void* copy) {
+        (detail::for_copies(block, address, SwitchAccess::kAdd, [&](void* copy) {
              fetch_add(static_cast<std::uint32_t*>(copy), value, Order::kRelease);
          });))
 }
@@ -225,7 +237,10 @@ __host__ __device__ inline void add_to_all([[maybe_unused]] const ThreadBlock& b
 /// Orders accesses by a multicast address and by another address of the same memory, if the thread
 /// has made or seen the ones before: `fence.proxy.alias`.
 __host__ __device__ inline void fence_alias() {
-    NV_IF_TARGET(NV_IS_DEVICE, (asm volatile("fence.proxy.alias;" ::: "memory");))
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE,
+                      (asm volatile("fence.proxy.alias;" ::
+                                        : "memory");),
+                      (if constexpr (kExplored) { explored_fence_alias(); }))
 }
 
 }  // namespace symm::simt

@@ -41,6 +41,9 @@ struct MulticastCopies {
     unsigned count;
 };
 
+/// What a multimem function does there.
+enum class SwitchAccess { kLoad, kStore, kAdd };
+
 /// A block on the host, which the emulator or the explorer implements. No kernel sees it.
 class HostBlock {
 public:
@@ -56,7 +59,9 @@ public:
     virtual void wait_for_predecessor() {}
     /// The launch after this one may start, as far as this block is concerned.
     virtual void launch_dependents() {}
-    virtual MulticastCopies copies_of(const void* /*address*/) { return {}; }
+    virtual MulticastCopies copies_of(const void* /*address*/, SwitchAccess /*access*/) {
+        return {};
+    }
 
     dim3 group_index{};                 ///< Which block of the grid this is.
     dim3 grid_dim{1, 1, 1};             ///< Blocks in the grid.

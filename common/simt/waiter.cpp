@@ -20,6 +20,7 @@ constexpr const char* kTexts[] = {
     "a filled FIFO slot",
     "a free FIFO slot",
     "its turn",
+    "all ranks' arrivals",
     "rank {rank} expected {expected} more bytes of a message from rank {peer}, which sends {seen}: "
     "both sides must pass the same number of bytes, in the same order of calls",
     "rank {rank} refused a step of rank {peer}: its data at offset {seen} does not lie in the "
@@ -65,10 +66,11 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
         where = step == Waiting::kNoStep ? fmt::format(" (block {})", block)
                                          : fmt::format(" (block {}, step {})", block, step);
     }
-    throw std::runtime_error(fmt::format(
-        "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}{}", rank,
-        static_cast<double>(limit_ns) * 1e-9, text, peer, expected, report.seen, where,
-        likely_cause()));
+    const std::string from = what == Wait::kArrivals ? "" : fmt::format(" from rank {}", peer);
+    throw std::runtime_error(
+        fmt::format("rank {} waited {:.3g} s in a kernel for {}{}: expected {}, saw {}{}{}", rank,
+                    static_cast<double>(limit_ns) * 1e-9, text, from, expected, report.seen, where,
+                    likely_cause()));
 }
 
 }  // namespace symm::simt

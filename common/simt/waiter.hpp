@@ -41,6 +41,7 @@ enum class Wait : std::uint32_t {
     kFifoData,   ///< A filled slot of a FIFO.
     kFifoSpace,  ///< A free slot of a FIFO.
     kTurn,       ///< A receiver that another rank still sends to (lab 06).
+    kArrivals,   ///< The additions of all ranks to a count (lab 05's multicast barrier).
     // No waits from here on.
     kFifoMessage,  ///< The FIFO brought a message of unexpected length.
     kFifoEntry,    ///< A FIFO entry points outside the buffer.

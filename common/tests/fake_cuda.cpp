@@ -40,6 +40,14 @@ CUresult cuInit(unsigned int) {
     }
 #include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
+
+CUresult cuGetProcAddress_v2(const char* name, void** function, int, cuuint64_t,
+                             CUdriverProcAddressQueryResult*) {
+    *function = std::string_view(name).starts_with("cuMulticast")
+                    ? reinterpret_cast<void*>(cuMulticastCreate)
+                    : nullptr;
+    return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
 #endif
 
 }  // extern "C"

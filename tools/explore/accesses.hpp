@@ -88,7 +88,8 @@ private:
     void refuse_freed(const Thread& thread, const Access& access, bool store);
     void refuse_locals_of_others(const Thread& thread, const Access& access, bool store);
     void check_tried(Thread& thread, const Access& access, bool store);
-    [[noreturn]] void fail_race(const AccessRecord& race, std::uintptr_t at, long step, bool store);
+    [[noreturn]] void fail_race(const Thread& thread, const AccessRecord& race, std::uintptr_t at,
+                                long step, bool store);
     void require_memory(Thread& thread, const Access& access, bool loads);
     std::uint64_t load_of(Thread& thread, std::size_t location, const Access& access);
     void read(Thread& thread, std::size_t location, Read read, const Access& access);

@@ -21,7 +21,8 @@ bool is_sync(const ReportedStep& step) {
 /// What the step does, as a sentence without its subject.
 std::string deed(const ReportedStep& step) {
     const std::string& where = step.location;
-    const std::string order = step.order.empty() ? "plain" : step.order;
+    const std::string order =
+        (step.order.empty() ? "plain" : step.order) + (step.by_multicast ? " by the switch" : "");
     if (step.what == "fence") {
         return "makes a fence, " + order;
     }
@@ -258,13 +259,13 @@ std::string json_of(const ReportedStep& step, bool matters) {
     std::vector<std::string> places;
     std::ranges::transform(step.places, std::back_inserter(places), json_string);
     return fmt::format(
-        R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},)"
-        R"("value":{},"from":{},"newest":{},"over":{},"choices":[{}],"cells":[{}],"places":[{}],)"
-        R"("until":{},"matters":{}}})",
+        R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"by_multicast":{},)"
+        R"("location":{},"value":{},"from":{},"newest":{},"over":{},"choices":[{}],"cells":[{}],)"
+        R"("places":[{}],"until":{},"matters":{}}})",
         step.rank, step.block, step.thread, json_string(step.what), json_string(step.order),
-        json_string(step.location), json_string(step.value), step.from, step.newest, step.over,
-        fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","),
-        json_string(step.until), matters);
+        step.by_multicast, json_string(step.location), json_string(step.value), step.from,
+        step.newest, step.over, fmt::join(choices, ","), fmt::join(cells, ","),
+        fmt::join(places, ","), json_string(step.until), matters);
 }
 
 }  // namespace

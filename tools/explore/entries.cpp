@@ -37,8 +37,11 @@ void SceneBlock::launch_dependents() {
     const Exploration::Inside inside(*running);
     inside.streams().launch_dependents(inside.thread);
 }
-simt::MulticastCopies SceneBlock::copies_of(const void* address) {
-    const simt::MulticastCopies copies = running->copies_of(address);
+simt::MulticastCopies SceneBlock::copies_of(const void* address, simt::SwitchAccess access) {
+    const simt::MulticastCopies copies = [&] {
+        const Exploration::Inside inside(*running);
+        return running->copies_of(inside.thread, address, access);
+    }();
     if (copies.count == 0) {
         running->fail(fmt::format("{} accesses {} by a multimem instruction: no multicast address",
                                   running->thread().name(), address));
@@ -82,6 +85,15 @@ namespace symm::simt {
 
 Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
     return explore::running->await(poll, gave_up);
+}
+void through_multicast(bool begins) {
+    const explore::Exploration::Inside inside(*explore::running);
+    inside.thread.through_multicast = begins;
+}
+void explored_fence_alias() {
+    const explore::Exploration::Inside inside(*explore::running);
+    inside.thread.view.now.fence_alias();
+    inside.thread.view.now.step(inside.thread.index);
 }
 void acquire_both() {
     const explore::Exploration::Inside inside(*explore::running);

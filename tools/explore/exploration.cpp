@@ -2,6 +2,7 @@
 
 #include "tools/explore/exploration.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
@@ -28,13 +29,20 @@ void* Exploration::multicast_bytes(const std::vector<void*>& copies, std::size_t
         .begin;
 }
 
-simt::MulticastCopies Exploration::copies_of(const void* address) const {
+simt::MulticastCopies Exploration::copies_of(Thread& thread, const void* address,
+                                             simt::SwitchAccess access) {
     simt::MulticastCopies found{};
     for (const auto& [begin, bytes, copies] : multicasts_) {
         const auto offset = static_cast<std::size_t>(static_cast<const char*>(address) - begin);
         for (std::size_t i = 0; offset < bytes && i < copies.size(); ++i) {
             found.at[found.count++] = static_cast<char*>(copies[i]) + offset;
         }
+    }
+    if (access == simt::SwitchAccess::kAdd && found.count > 1) {
+        if (!thread.adds_first_to) {
+            thread.adds_first_to = search_.choose(found.count, log_.trace());
+        }
+        std::rotate(found.at, found.at + *thread.adds_first_to, found.at + found.count);
     }
     return found;
 }

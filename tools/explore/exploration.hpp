@@ -98,8 +98,10 @@ public:
     SceneMemory& memory() { return memory_; }
     Log& log() { return log_; }
     const Thread& thread() const { return *thread_; }
-    /// As HostBlock::copies_of(), in the order of the ranks: that of relaxed accesses says nothing.
-    simt::MulticastCopies copies_of(const void* address) const;
+    /// As HostBlock::copies_of(), in the order of the ranks. Additions, which release, begin with
+    /// any of them, each thread's with the same one: so of two ranks, either comes first. That of
+    /// relaxed accesses says nothing.
+    simt::MulticastCopies copies_of(Thread& thread, const void* address, simt::SwitchAccess access);
     const SceneMemory& memory() const { return memory_; }
     simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
     [[noreturn]] void fail(const std::string& why);

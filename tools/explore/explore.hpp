@@ -174,12 +174,13 @@ struct Cell {
 /// One step of an execution. Values are texts: `40`, `1, 2`, `10 (flag 3)`.
 struct ReportedStep {
     int rank = -1, block = 0, thread = 0;
-    std::string what;          ///< `load`, `plain store`, `fence`, `block.sync`, `waits` ...
-    std::string order;         ///< `acquire` ...; empty where it has none.
-    std::string location;      ///< `r1.scratch+8`, `r1.out[2]`; empty: it accesses nothing.
-    int owner = -1;            ///< The rank where that lies; -1: nowhere in particular.
-    std::string value;         ///< Empty for a plain store that was not made any more.
-    std::uint64_t passed = 0;  ///< For a sync: how often its threads have passed it before.
+    std::string what;           ///< `load`, `plain store`, `fence`, `block.sync`, `waits` ...
+    std::string order;          ///< `acquire` ...; empty where it has none.
+    bool by_multicast = false;  ///< An access of all ranks' memory, of which this is one.
+    std::string location;       ///< `r1.scratch+8`, `r1.out[2]`; empty: it accesses nothing.
+    int owner = -1;             ///< The rank where that lies; -1: nowhere in particular.
+    std::string value;          ///< Empty for a plain store that was not made any more.
+    std::uint64_t passed = 0;   ///< For a sync: how often its threads have passed it before.
     long from = -1;    ///< For a load: the step that stored the value; -1: it was there at first.
     long newest = -1;  ///< For an atomic load: the newest store there, if it is another one.
     /// For a plain store in another rank's memory: the step whose value it overwrites before

@@ -162,6 +162,7 @@ long Log::add(const Thread& thread, LoggedStep step) {
     refuse_unexpected();
     step.thread = &thread;
     step.frame = thread.frame;
+    step.by_multicast = thread.through_multicast;
     step.bytes = bytes_.size();
     const Access& access = step.access;
     for (const std::uint64_t part :

@@ -57,6 +57,7 @@ struct LoggedStep {
     // The log itself fills in:
     const Thread* thread = nullptr;
     const Frame* frame = nullptr;
+    bool by_multicast = false;
     std::size_t bytes = 0;  ///< For a plain access: where its bytes begin in `bytes_`.
 };
 

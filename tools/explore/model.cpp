@@ -44,10 +44,15 @@ void View::know(std::size_t location, const StoreRecord* store) {
 }
 
 void View::join(const View& other) {
-    clock.resize(std::max(clock.size(), other.clock.size()));
-    for (std::size_t i = 0; i < other.clock.size(); ++i) {
-        clock[i] = std::max(clock[i], other.clock[i]);
-    }
+    const auto join_steps = [](std::vector<std::uint32_t>& all,
+                               const std::vector<std::uint32_t>& others) {
+        all.resize(std::max(all.size(), others.size()));
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            all[i] = std::max(all[i], others[i]);
+        }
+    };
+    join_steps(clock, other.clock);
+    join_steps(fenced, other.fenced);
     newest.resize(std::max(newest.size(), other.newest.size()));
     for (std::size_t i = 0; i < other.newest.size(); ++i) {
         if (other.newest[i] != nullptr && newer(other.newest[i], newest[i])) {

@@ -16,6 +16,9 @@
 /// | adds, compares and swaps    | as a load and a store directly after the store that was read, which also releases what that one released; a compare that fails: as a load, with its order for that |
 /// | plain accesses              | nothing new: two that are not ordered are a data race          |
 ///
+/// An access by a multicast address and one by another address of the same memory have a fence
+/// between them, too (multimem.hpp): a view knows which steps come before such a fence.
+///
 /// A view includes a vector clock: for each thread, how many of its steps come
 /// before. A plain access is a race where the other one is not among them.
 
@@ -75,13 +78,16 @@ struct StoreRecord;
 /// The view of a thread, or the view that a store releases.
 struct View {
     std::vector<std::uint32_t> clock;        ///< Steps of each thread.
+    std::vector<std::uint32_t> fenced;       ///< Those that come before a fence_alias().
     std::vector<const StoreRecord*> newest;  ///< The newest store known at each location, or null.
 
-    std::uint32_t steps_of(int thread) const {
+    static std::uint32_t steps_of(const std::vector<std::uint32_t>& clock, int thread) {
         const auto i = static_cast<std::size_t>(thread);
         return i < clock.size() ? clock[i] : 0;
     }
+    std::uint32_t steps_of(int thread) const { return steps_of(clock, thread); }
     void step(int thread);
+    void fence_alias() { fenced = clock; }
     void know(std::size_t location, const StoreRecord* store);
     void join(const View& other);
 };

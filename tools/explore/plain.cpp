@@ -19,7 +19,15 @@ void for_words(const Access& access, const Use& use) {
 
 }  // namespace
 
-void Accesses::fail_race(const AccessRecord& race, std::uintptr_t at, long step, bool store) {
+void Accesses::fail_race(const Thread& thread, const AccessRecord& race, std::uintptr_t at,
+                         long step, bool store) {
+    if (race.clock <= thread.view.now.steps_of(race.thread)) {
+        log_.fail(
+            fmt::format("no fence_alias() between accesses of {} by a multicast address and by "
+                        "another one: {}, {}",
+                        log_.name_of(at), log_.described(race.step), log_.described(step)),
+            {race.step, step});
+    }
     log_.fail(fmt::format("data race on {}: {}, {}{}", log_.name_of(at), log_.described(race.step),
                           log_.described(step),
                           store && race.kind.store ? ": also if their values are equal" : ""),
@@ -28,11 +36,11 @@ void Accesses::fail_race(const AccessRecord& race, std::uintptr_t at, long step,
 
 void Accesses::check(Thread& thread, const Access& access, bool store, long step) {
     for_words(access, [&](std::uintptr_t at, std::size_t size) {
-        const auto race =
-            races_.access(at - scene_.origin(), size, {store, access.order.has_value()},
-                          thread.index, thread.view, step);
+        const auto race = races_.access(at - scene_.origin(), size,
+                                        {store, access.order.has_value(), thread.through_multicast},
+                                        thread.index, thread.view, step);
         if (race) {
-            fail_race(*race, at, step, store);
+            fail_race(thread, *race, at, step, store);
         }
     });
     if (const auto* memory = store && thread.gave_up ? log_.memory_at(access.address) : nullptr;
@@ -62,7 +70,7 @@ void Accesses::check_tried(Thread& thread, const Access& access, bool store) {
             races_.find(at - scene_.origin(), size, {store, false}, thread.index, thread.view);
         if (race != nullptr) {
             const long step = log_.add(thread, {store ? kPlainStore : "plain load", access});
-            fail_race(*race, at, step, store);
+            fail_race(thread, *race, at, step, store);
         }
     });
 }

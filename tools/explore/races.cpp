@@ -13,9 +13,17 @@ std::uint8_t bytes_of(std::size_t at, std::size_t size) {
 
 bool Races::is_race(const AccessRecord& earlier, std::uint8_t bytes, AccessKind kind, int thread,
                     const ThreadView& view) {
-    return earlier.thread != thread && (earlier.bytes & bytes) != 0 &&
-           (earlier.kind.store || kind.store) && !(earlier.kind.atomic && kind.atomic) &&
-           earlier.clock > view.now.steps_of(earlier.thread);
+    if ((earlier.bytes & bytes) == 0 || !(earlier.kind.store || kind.store)) {
+        return false;
+    }
+    const bool are_atomic = earlier.kind.atomic && kind.atomic;
+    const bool is_before = earlier.clock <= view.now.steps_of(earlier.thread);
+    if (earlier.kind.multicast != kind.multicast && is_before) {
+        // A poll may see another thread's addition, and acquire it, by another address.
+        return earlier.clock > View::steps_of(view.now.fenced, earlier.thread) &&
+               (earlier.thread == thread || !are_atomic);
+    }
+    return !is_before && !are_atomic;
 }
 
 const AccessRecord* Races::find(std::size_t at, std::size_t size, AccessKind kind, int thread,
@@ -44,13 +52,11 @@ std::optional<AccessRecord> Races::access(std::size_t at, std::size_t size, Acce
     }
     AccessRecord* own = nullptr;
     for (AccessRecord& other : earlier) {
-        if (other.thread == thread) {
-            if (other.kind.store == kind.store && other.kind.atomic == kind.atomic &&
-                other.bytes == bytes) {
-                own = &other;
-            }
-        } else if (is_race(other, bytes, kind, thread, view)) {
+        if (is_race(other, bytes, kind, thread, view)) {
             return other;
+        }
+        if (other.thread == thread && other.kind == kind && other.bytes == bytes) {
+            own = &other;
         }
     }
     const AccessRecord record{thread, kind, bytes, view.now.steps_of(thread), step};

@@ -1,7 +1,9 @@
 #pragma once
 /// \file
 /// Data races: two accesses of the same byte, at least one of them a plain one and at least one a
-/// store, of which neither is known to come before the other.
+/// store, of which neither is known to come before the other. Or two of which one comes before the
+/// other, and one is by a multicast address, without a fence_alias() between them: of one thread
+/// also if both are atomic.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +17,8 @@ namespace symm::explore {
 struct AccessKind {
     bool store;
     bool atomic;
+    bool multicast = false;
+    bool operator==(const AccessKind&) const = default;
 };
 
 /// An access as the log has it.

@@ -174,6 +174,9 @@ void Schedule::pass(MeetingPoint& point) const {
         gave_up |= point.ends_kernel && thread->gave_up;
         past.insert(thread->view.past);
     }
+    if (point.ends_kernel) {
+        all.fence_alias();
+    }
     for (Thread* const thread : point.waiting) {
         if (point.orders) {
             thread->view.now = all;

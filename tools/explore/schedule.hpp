@@ -15,6 +15,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "common/sys/fiber.hpp"
@@ -88,7 +89,10 @@ struct Thread {
     std::array<const StoreRecord*, 2> last_reads{};  ///< The newest first.
     std::vector<std::uint64_t> reads;                ///< The ids of all stores that it has read.
     IdleLoads idle;
-    const Frame* frame = nullptr;  ///< The function that it is in.
+    const Frame* frame = nullptr;    ///< The function that it is in.
+    bool through_multicast = false;  ///< Its accesses are those of a multicast address.
+    /// With which rank its additions to all begin in this execution.
+    std::optional<std::size_t> adds_first_to = {};
 
     std::string name() const { return fmt::format("r{}.b{}.t{}", rank, block, number); }
     /// Called by itself: goes on when it is resumed.
@@ -118,7 +122,7 @@ struct SceneBlock final : simt::HostBlock {
     void sync_named(unsigned number, unsigned threads) override;
     void wait_for_predecessor() override;
     void launch_dependents() override;
-    simt::MulticastCopies copies_of(const void* address) override;
+    simt::MulticastCopies copies_of(const void* address, simt::SwitchAccess access) override;
 
     dim3 dim;                           ///< Threads.
     std::vector<std::uint64_t> values;  ///< HostBlock::exchange.

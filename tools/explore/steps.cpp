@@ -109,6 +109,7 @@ void Log::report(Report& report, bool with_places) {
         for (void* const address : calls_of(logged)) {
             places[address];
         }
+        step.by_multicast = logged.by_multicast;
         step.location = name_of(access.address);
         step.until = logged.until;
         const NamedMemory* const memory = memory_at(access.address);

@@ -92,6 +92,7 @@ void Streams::resume(Launch& launch, bool learns) {
 
 void Streams::learn(Thread& thread, const Launch& ended) const {
     thread.view.now.join(ended.known);
+    thread.view.now.fence_alias();
     thread.view.past.insert(ended.past);
     thread.view.now.step(thread.index);
     if (kernel_end_ == KernelEnd::kFence) {

@@ -83,7 +83,7 @@ struct Block final : simt::HostBlock {
     }
     void wait_for_predecessor() override;
     void launch_dependents() override;
-    simt::MulticastCopies copies_of(const void* address) override;
+    simt::MulticastCopies copies_of(const void* address, simt::SwitchAccess access) override;
     void abandon() {
         whole.abandon();
         for (BlockBarrier& barrier : warps) {
@@ -203,8 +203,8 @@ void Block::launch_dependents() {
     }
 }
 
-simt::MulticastCopies Block::copies_of(const void* address) {
-    simt::MulticastCopies copies = emu::copies_of(running.ordinal(), address);
+simt::MulticastCopies Block::copies_of(const void* address, simt::SwitchAccess access) {
+    simt::MulticastCopies copies = emu::copies_of(running.ordinal(), address, access);
     if (copies.count == 0) {
         (void)*static_cast<const volatile char*>(address);  // faults, as any other access would
         return copies;

@@ -14,12 +14,14 @@ namespace {
 constexpr unsigned char kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr unsigned char kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
+// A device needs no right to a mapping of memory that it reaches through a multicast object.
 unsigned char rights_of_those_at_work(const Emulator& e, const Mapping& mapping) {
+    const unsigned char through_object = mapping.physical->bindings > 0 ? kReadWrite : 0;
     unsigned char rights = mapping.rights[kHost];
     bool anyone = false;
     for (int device = 0; device < e.configuration.devices; ++device) {
         if (e.devices[device].kernels.load(std::memory_order_relaxed) > 0) {
-            rights |= mapping.rights[device];
+            rights |= mapping.rights[device] | through_object;
             anyone = true;
         }
     }

@@ -121,6 +121,7 @@ void Team::bind(Physical& memory, std::size_t memory_offset, std::size_t offset,
         binding.fd = memory.fd.get();
         mine_[i] = &memory;
         ++memory.mappings;
+        ++memory.bindings;
         binding.state.store(Binding::kBound, std::memory_order_release);
         return;
     }
@@ -132,6 +133,7 @@ void Team::free(Emulator& e, std::size_t number) {
     mine_.erase(number);
     state_->bindings.at(number).state.store(Binding::kFree, std::memory_order_release);
     --memory.mappings;
+    --memory.bindings;
     drop_if_unused(e, memory);
 }
 
@@ -153,7 +155,8 @@ void Team::unbind_all(Emulator& e) {
 
 char* Team::memory_of(const Emulator& e, const Binding& binding) {
     for (const auto& [base, mapping] : e.mappings) {
-        if (mapping.physical->team == nullptr && mapping.physical->file == binding.memory) {
+        if (mapping.physical->team == nullptr && mapping.physical->file == binding.memory &&
+            binding.memory_offset + binding.size <= mapping.size) {
             return static_cast<char*>(at(base));
         }
     }
@@ -193,12 +196,14 @@ simt::MulticastCopies Team::copies_at(const Emulator& e, std::size_t offset) {
     return copies.count == state_->properties.numDevices ? copies : simt::MulticastCopies{};
 }
 
-simt::MulticastCopies copies_of(int device, const void* address) {
+simt::MulticastCopies copies_of(int device, const void* address, simt::SwitchAccess access) {
     const Reading e;
     const auto pointer = reinterpret_cast<CUdeviceptr>(address);
     const auto mapping = entry_at(e->mappings, pointer);
+    const int needed = access == simt::SwitchAccess::kLoad ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                                           : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (mapping == e->mappings.end() || mapping->second.physical->team == nullptr ||
-        mapping->second.rights.at(static_cast<std::size_t>(device)) == 0) {
+        mapping->second.rights.at(static_cast<std::size_t>(device)) < needed) {
         return {};
     }
     return mapping->second.physical->team->copies_at(*e, pointer - mapping->first);

@@ -87,8 +87,8 @@ private:
 void wait_for_team(CUmemGenericAllocationHandle handle);
 
 /// The memory of all devices behind an address where an object is mapped, for a kernel of `device`.
-/// Empty where there is no object, where the device may not access it, or where not every device
-/// of its team has bound memory. Takes the emulator's mutex.
-simt::MulticastCopies copies_of(int device, const void* address);
+/// Empty where there is no object, where the device may not access it in this way, or where not
+/// every device of its team has bound memory. Takes the emulator's mutex.
+simt::MulticastCopies copies_of(int device, const void* address, simt::SwitchAccess access);
 
 }  // namespace symm::emu

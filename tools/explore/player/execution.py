@@ -195,6 +195,8 @@ def execution(row: dict, groups: list, page: str, lanes: list, parts: list, firs
         step = {"thread": lanes.index(thread_of(first)), "call": calls[thread_of(first)],
                 "what": first["what"], "order": first["order"] or "plain",
                 "source": source(first, page)}
+        if first["by_multicast"]:
+            step["by switch"] = True
         if hidden:
             step["hidden"] = told(hidden, now)
         if here:

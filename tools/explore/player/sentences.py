@@ -41,12 +41,13 @@ def sentence(step: dict, number: int, run: dict, threads: list) -> str:
     owner = "" if step["owner"] < 0 else "its " if name.endswith(f"rank {step['owner']}") else \
         f"rank {step['owner']}'s "
     where = owner + step["place"]
+    order = step["order"] + ", by the switch" * ("by switch" in step)
     if what == "waits":
         until = f" until {where} {condition(step['until'])}" if "until" in step else f" at {where}"
         return f"{name} waits for ever{until}; it holds {step['value']}"
     if not what.endswith("load"):
         value = step["value"] + " " * bool(step["value"])  # none where a race has prevented it
-        return f"{name} stores {value}into {where}, {step['order']}"
+        return f"{name} stores {value}into {where}, {order}"
     of = step["from"]
     origin = ("its first value" if of == -1 else "stored earlier" if of == -2 else
               f"stored in step {of + 1}" if steps[of]["thread"] == step["thread"] else
@@ -54,7 +55,7 @@ def sentence(step: dict, number: int, run: dict, threads: list) -> str:
     newer = f"; step {step['newer'] + 1} stored a newer one" if step["newer"] >= 0 else ""
     does = f"waits until {where} {condition(step['until'])}, and loads {step['value']}" \
         if "until" in step else f"loads {step['value']} from {where}"
-    return f"{name} {does}, {step['order']}: {origin}{newer}{knows(step, number, run, threads)}"
+    return f"{name} {does}, {order}: {origin}{newer}{knows(step, number, run, threads)}"
 
 
 def knows(step: dict, number: int, run: dict, threads: list) -> str:

@@ -25,8 +25,11 @@ struct Memory {
 Memory* of[2];  // of each rank, zeroed
 Memory* all;    // the multicast address of both
 
-void add_to_count(const ThreadBlock& block) {
+void add_to_count(const ThreadBlock& block, bool fence = true) {
     simt::add_to_all(block, &all->count, 1);
+    if (fence) {
+        simt::fence_alias();
+    }
 }
 void wait_for_count(int rank, std::uint32_t count, Order order = Order::kAcquire) {
     await([=] { return simt::load(&of[rank]->count, order) == count; }, nullptr);
@@ -35,10 +38,17 @@ Pack16 sum_of_all(const ThreadBlock& block) {
     return simt::load_reduce<std::uint64_t, simt::SwitchOp::kAdd>(block, &all->data);
 }
 /// Each rank stores one more than its number, and adds up what both have stored.
-void reduce(const ThreadBlock& block, int rank, Order order) {
+void reduce(const ThreadBlock& block, int rank, Order order, bool fence_before = true,
+            bool fence_after = false) {
     of[rank]->data = {{static_cast<std::uint64_t>(rank + 1), 10}};
+    if (fence_before) {
+        simt::fence_alias();
+    }
     add_to_count(block);
     wait_for_count(rank, 2, order);
+    if (fence_after) {
+        simt::fence_alias();
+    }
     const Pack16 sum = sum_of_all(block);
     if (sum.half[0] != 3 || sum.half[1] != 20) {
         fail(fmt::format("the sum is {}, {}", sum.half[0], sum.half[1]));
@@ -52,10 +62,27 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"a sum after a barrier", "^4 executions",
+    {"a sum after a barrier", "^14 executions",
      [](const ThreadBlock& block, int rank) { reduce(block, rank, Order::kAcquire); }},
     {"a sum after a relaxed wait", "=> data race on r..memory",
      [](const ThreadBlock& block, int rank) { reduce(block, rank, Order::kRelaxed); }},
+    {"a sum after a barrier, with the fence behind it", "^14 executions",
+     [](const ThreadBlock& block, int rank) { reduce(block, rank, Order::kAcquire, false, true); }},
+    {"a sum after a barrier, without a fence", "=> no fence_alias.. between accesses of r..memory",
+     [](const ThreadBlock& block, int rank) { reduce(block, rank, Order::kAcquire, false); }},
+    {"a fence before what it should order", "=> no fence_alias.. between accesses of r..memory",
+     [](const ThreadBlock& block, int rank) {
+         simt::fence_alias();
+         reduce(block, rank, Order::kAcquire, false);
+     }},
+    {"a fence in the kernel's end", "^[0-9]+ executions",
+     [](const ThreadBlock& block, int rank) {
+         of[rank]->data = {{1, 10}};
+         add_to_count(block);
+         wait_for_count(rank, 2);
+         kernel_end();
+         sum_of_all(block);
+     }},
     {"a sum before the barrier", "=> data race on r1.memory",
      [](const ThreadBlock& block, int rank) {
          rank == 0 ? void(sum_of_all(block)) : void(of[1]->data = {{1, 1}});
@@ -67,6 +94,7 @@ const Case kCases[] = {
              add_to_count(block);
          }
          wait_for_count(rank, 1);
+         simt::fence_alias();
          if (of[rank]->data.half[0] != 5 || of[rank]->data.half[1] != 6) {
              fail("it has not come");
          }
@@ -94,10 +122,37 @@ const Case kCases[] = {
              fail("to one of them");
          }
      }},
-    {"additions of two ranks", "^[0-9]+ executions",
+    {"additions of two ranks", "^14 executions",
      [](const ThreadBlock& block, int rank) {
          add_to_count(block);
          wait_for_count(rank, 2);
+     }},
+    {"additions of two ranks, without a fence", "=> no fence_alias.. between accesses of r..memory",
+     [](const ThreadBlock& block, int rank) {
+         add_to_count(block, false);
+         wait_for_count(rank, 2);
+     }},
+    {"an addition comes to rank 1 first", "=> not to rank 0 yet",
+     [](const ThreadBlock& block, int rank) {
+         if (rank == 0) {
+             add_to_count(block);
+             return;
+         }
+         wait_for_count(1, 1);
+         if (simt::load(&of[0]->count, Order::kRelaxed) == 0) {
+             fail("not to rank 0 yet");
+         }
+     }},
+    {"an addition comes to rank 0 first", "=> not to rank 1 yet",
+     [](const ThreadBlock& block, int rank) {
+         if (rank == 1) {
+             add_to_count(block);
+             return;
+         }
+         wait_for_count(0, 1);
+         if (simt::load(&of[1]->count, Order::kRelaxed) == 0) {
+             fail("not to rank 1 yet");
+         }
      }},
     {"a plain store", "=> r0.b0.t0 stores into all.*only a multimem instruction",
      [](const ThreadBlock&, int) {
