@@ -13,6 +13,7 @@
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/bandwidth.hpp"
 #include "labs/02_access/forbidden.hpp"
+#include "labs/02_access/multicast_step.hpp"
 #include "labs/02_access/peer_check.hpp"
 
 namespace {
@@ -99,11 +100,13 @@ int run(const Options& options) {
     for (const AccessStep& step : kAccessSteps) {
         right = print(step(context)) && right;
     }
-    fmt::print("\n4. What is forbidden\n");
+    fmt::print("\n4. Multicast\n");
+    right = print(show_multicast(context)) && right;
+    fmt::print("\n5. What is forbidden\n");
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     right = print(show_all_forbidden(self, context)) && right;
     if (options.bandwidth) {
-        fmt::print("\n5. Bandwidth and latency\n");
+        fmt::print("\n6. Bandwidth and latency\n");
         measure(gpus, matrix, options.bytes);
     }
     fmt::print("\n{}{}\n", right ? "All checks passed" : "SOME CHECKS FAILED, see above",
