@@ -10,6 +10,7 @@
 #include "labs/05_device_prims/explore/work_batches.hpp"
 #include "labs/05_device_prims/latency_kernels.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
+#include "labs/05_device_prims/multicast_barrier.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
@@ -92,65 +93,104 @@ void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first, std::uint3
     }
 }
 
+struct Meetings {
+    int ranks;
+    unsigned threads = 1, blocks = 1, rounds = 2, kernels = 1;
+    std::uint32_t before_wrap = 0;
+};
+
 // In each round every thread writes a word for each peer, and reads the words written for it.
-void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsigned rounds,
-              unsigned kernels, std::uint32_t before_wrap) {
+// `views`: the ranks' barriers, each a `Meeting`.
+template <class Meeting, class View>
+void meet(Scene& scene, const Meetings& meetings, const std::vector<View>& views) {
     struct Boxes {
         std::uint64_t word[2][4][4][8];  // [round][sender][block][thread]
     };
-    const auto memory = explore::symmetric_zeroed<BarrierMemory>(scene, ranks, "barrier");
+    const auto [ranks, threads, blocks, rounds, kernels, before_wrap] = meetings;
     const auto boxes = explore::symmetric_zeroed<Boxes>(scene, ranks, "box");
-    name_inboxes(scene, memory, ranks, blocks, "inbox", &BarrierMemory::inbox);
-    for (int rank = 0; rank < ranks; ++rank) {
-        scene.name(memory.of(rank)->epoch, blocks, "epoch", rank);
-        for (unsigned b = 0; b < blocks; ++b) {
-            memory.of(rank)->epoch[b] = 0 - before_wrap;
-            for (int p = 0; p < ranks; ++p) {
-                memory.of(rank)->inbox[b][p] = 0 - before_wrap;
-                for (int i = 0; i < 2; ++i) {
-                    scene.name(boxes.of(rank)->word[i][p][b], threads,
-                               fmt::format("box{}(from {})", i, p), rank);
-                }
-            }
+    for (int at = 0; at < ranks * ranks; ++at) {
+        for (unsigned b = 0; b < 2 * blocks; ++b) {
+            scene.name(boxes.of(at / ranks)->word[b % 2][at % ranks][b / 2], threads,
+                       fmt::format("box{}(from {})", b % 2, at % ranks), at / ranks);
         }
     }
     for (int rank = 0; rank < ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const BarrierView view{memory, rank, ranks};
-        scene.launch(rank, {.blocks = blocks, .threads = threads}, [=](const ThreadBlock& block) {
-            const unsigned b = block.group_index();
-            const unsigned t = block.thread_rank();
-            for (unsigned k = 0; k < kernels; ++k) {
-                const bool was_well = !explore::gave_up(timeout);
-                bool complete = was_well;
-                explore::kernel_end();
-                Barrier barrier(block, view, timeout);
-                for (unsigned i = 0; complete && i < rounds; ++i) {
-                    const auto word = [&](int sender) { return 100 * k + 10 * i + sender + 1; };
-                    for (int p = 0; p < ranks; ++p) {
-                        if (p != rank) {
-                            boxes.of(p)->word[(kernels * k + i) % 2][rank][b][t] = word(rank);
+        const View view = views[static_cast<std::size_t>(rank)];
+        scene.launch(
+            rank, {.blocks = blocks, .threads = threads},
+            [=, all = meetings](const ThreadBlock& block) {
+                const unsigned b = block.group_index();
+                const unsigned t = block.thread_rank();
+                for (unsigned k = 0; k < all.kernels; ++k) {
+                    const bool was_well = !explore::gave_up(timeout);
+                    bool complete = was_well;
+                    explore::kernel_end();
+                    Meeting barrier(block, view, timeout);
+                    for (unsigned i = 0; complete && i < all.rounds; ++i) {
+                        const auto word = [&](int sender) { return 100 * k + 10 * i + sender + 1; };
+                        const unsigned box = (all.kernels * k + i) % 2;
+                        for (int p = 0; p < all.ranks; ++p) {
+                            if (p != rank) {
+                                boxes.of(p)->word[box][rank][b][t] = word(rank);
+                            }
+                        }
+                        complete = barrier.arrive_and_wait();
+                        for (int p = 0; complete && p < all.ranks; ++p) {
+                            const std::uint64_t seen =
+                                boxes.of(rank)->word[box][p][b][(t + 1) % all.threads];
+                            if (p != rank && seen != word(p)) {
+                                fail(fmt::format("after barrier {} rank {} reads {} instead of {}",
+                                                 i + 1, rank, seen, word(p)));
+                            }
                         }
                     }
-                    complete = barrier.arrive_and_wait();
-                    for (int p = 0; complete && p < ranks; ++p) {
-                        const std::uint64_t seen =
-                            boxes.of(rank)->word[(kernels * k + i) % 2][p][b][(t + 1) % threads];
-                        if (p != rank && seen != word(p)) {
-                            fail(fmt::format("after barrier {} rank {} reads {} instead of {}",
-                                             i + 1, rank, seen, word(p)));
-                        }
+                    if (complete) {
+                        barrier.store_epoch();
+                    } else if (!was_well && barrier.arrive_and_wait()) {
+                        fail("a rank that gave up passes a barrier");
                     }
+                    explore::kernel_end();
                 }
-                if (complete) {
-                    barrier.store_epoch();
-                } else if (!was_well && barrier.arrive_and_wait()) {
-                    fail("a rank that gave up passes a barrier");
-                }
-                explore::kernel_end();
-            }
-        });
+            });
     }
+}
+
+void barriers(Scene& scene, const Meetings& meetings) {
+    const auto& [ranks, threads, blocks, rounds, kernels, before_wrap] = meetings;
+    const auto memory = explore::symmetric_zeroed<BarrierMemory>(scene, ranks, "barrier");
+    name_inboxes(scene, memory, ranks, blocks, "inbox", &BarrierMemory::inbox);
+    std::vector<BarrierView> views;
+    for (int rank = 0; rank < ranks; ++rank) {
+        BarrierMemory& mine = *memory.of(rank);
+        scene.name(mine.epoch, blocks, "epoch", rank);
+        for (unsigned b = 0; b < blocks; ++b) {
+            mine.epoch[b] = 0 - before_wrap;
+            std::fill_n(mine.inbox[b], ranks, 0 - before_wrap);
+        }
+        views.push_back({memory, rank, ranks});
+    }
+    meet<Barrier>(scene, meetings, views);
+}
+
+void multicast_barriers(Scene& scene, const Meetings& meetings) {
+    const int ranks = meetings.ranks;
+    std::vector<ArrivalCounts*> counts;
+    for (int rank = 0; rank < ranks; ++rank) {
+        ArrivalCounts& mine = *counts.emplace_back(scene.zeroed<ArrivalCounts>(1, "counts", rank));
+        scene.name(mine.passed, meetings.blocks, "passed", rank);
+        for (unsigned b = 0; b < meetings.blocks; ++b) {
+            mine.passed[b] = 0 - meetings.before_wrap;
+            mine.arrived[b].value = mine.passed[b] * static_cast<unsigned>(ranks);
+            scene.name(&mine.arrived[b].value, 1, "arrived", rank);
+        }
+    }
+    auto* const all = scene.multicast<ArrivalCounts>(counts, 1, "all counts");
+    std::vector<ArrivalView> views;
+    for (int rank = 0; rank < ranks; ++rank) {
+        views.push_back({counts[static_cast<std::size_t>(rank)], all, rank, ranks});
+    }
+    meet<MulticastBarrier>(scene, meetings, views);
 }
 
 // Rank 1 sends a word and a signal to two of rank 0's three threads, once in each round. All three
@@ -284,6 +324,9 @@ void load_args_of(Scene& scene, unsigned threads) {
 
 int main(int argc, char** argv) {
     using namespace symm;
+    const auto meeting = [](void (*fill)(Scene&, const Meetings&), const Meetings& meetings) {
+        return [=](Scene& scene) { fill(scene, meetings); };
+    };
     const auto work = [](const Batches& batches) {
         return [=](Scene& scene) { work_batches<2>(scene, batches); };
     };
@@ -296,14 +339,24 @@ int main(int argc, char** argv) {
             {"packet/high", [](Scene& scene) { packets(scene, 3, 0x80000001); }},
             {"packet/zero", [](Scene& scene) { packets(scene, 3, 1, 0); }},   // as data
             {"packet/flags", [](Scene& scene) { packets(scene, 3, 1, 1); }},  // data as flags
-            {"barrier/2x1", [](Scene& scene) { barriers(scene, 2, 1, 1, 2, 1, 0); }},
-            {"barrier/2x2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 1, 0); }},
-            {"barrier/2x2/2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 2, 0); }},  // kernels
-            {"barrier/2x2x2", [](Scene& scene) { barriers(scene, 2, 2, 2, 2, 1, 0); }},
-            {"barrier/2x1/wrap", [](Scene& scene) { barriers(scene, 2, 1, 1, 3, 1, 2); }},
-            {"barrier/3x1", [](Scene& scene) { barriers(scene, 3, 1, 1, 2, 1, 0); }},
-            {"barrier/3x2", [](Scene& scene) { barriers(scene, 3, 2, 1, 2, 1, 0); }},
-            {"barrier/4x1", [](Scene& scene) { barriers(scene, 4, 1, 1, 2, 1, 0); }, false},
+            {"barrier/2x1", meeting(barriers, {2})},
+            {"multicast_barrier/2x1", meeting(multicast_barriers, {2})},
+            {"barrier/2x2", meeting(barriers, {2, 2})},
+            {"multicast_barrier/2x2", meeting(multicast_barriers, {2, 2})},
+            {"barrier/2x2/2", meeting(barriers, {2, 2, 1, 2, 2})},  // kernels
+            {"multicast_barrier/2x2/2", meeting(multicast_barriers, {2, 2, 1, 2, 2})},
+            {"barrier/2x2x2", meeting(barriers, {2, 2, 2})},
+            {"multicast_barrier/2x2x2", meeting(multicast_barriers, {2, 2, 2}), true, 1000},
+            {"barrier/2x1/wrap", meeting(barriers, {2, 1, 1, 3, 1, 2})},
+            {"multicast_barrier/2x1/wrap", meeting(multicast_barriers, {2, 1, 1, 3, 1, 2})},
+            {"barrier/3x1", meeting(barriers, {3})},
+            {"multicast_barrier/3x1", meeting(multicast_barriers, {3}), true, 1000},
+            {"multicast_barrier/3x1/wrap", meeting(multicast_barriers, {3, 1, 1, 2, 2, 2}), true,
+             500},
+            {"barrier/3x2", meeting(barriers, {3, 2})},
+            {"multicast_barrier/3x2", meeting(multicast_barriers, {3, 2}), true, 1000},
+            {"barrier/4x1", meeting(barriers, {4}), false},
+            {"multicast_barrier/4x1", meeting(multicast_barriers, {4}), false, 1000},
             {"abort_barrier", [](Scene& scene) { leave_together(scene, 3); }},
             {"ping_pong/signal", [](Scene& scene) { ping_pong(scene, Carrier::kSignal); }},
             {"ping_pong/relaxed", [](Scene& scene) { ping_pong(scene, Carrier::kRelaxed); }},

@@ -82,3 +82,33 @@ symm_explored_mutant(05 load_no_items load_args/64 "word . is 154084568145103313
 symm_explored_mutant(05 signals_after_giving_up barrier/2x2/2 "has given up, and stores"
   FILE labs/05_device_prims/barrier.hpp
   OLD [[if (p != view_.rank && !waiter_.gave_up()) {]] NEW [[if (p != view_.rank) {]])
+
+# The barrier by the switch.
+set(symm_by_switch labs/05_device_prims/multicast_barrier.hpp)
+symm_explored_mutant(05 multicast_fence_behind multicast_barrier/2x1
+  "no fence_alias.. between .*arrived"
+  FILE ${symm_by_switch}
+  OLD [[            simt::fence_alias();  // and the other way round
+]] NEW "")
+symm_explored_mutant(05 multicast_added_relaxed multicast_barrier/2x1 "data race on r[01].box"
+  FILE common/simt/multimem.hpp
+  OLD [[value, Order::kRelease)]] NEW [[value, Order::kRelaxed)]])
+symm_explored_mutant(05 multicast_polled_relaxed multicast_barrier/2x1 "data race on r[01].box"
+  FILE ${symm_by_switch}
+  OLD [[simt::Order::kAcquire]] NEW [[simt::Order::kRelaxed]])
+symm_explored_mutant(05 multicast_waits_for_equal multicast_barrier/2x1 "no thread can go on"
+  FILE ${symm_by_switch}
+  OLD [[- all) >= 0]] NEW [[- all) == 0]])
+symm_explored_mutant(05 multicast_no_sync_before multicast_barrier/2x2 "data race on r[01].box"
+  FILE ${symm_by_switch}
+  OLD [[block_.sync_or(waiter_.gave_up())]] NEW [[waiter_.gave_up()]])
+symm_explored_mutant(05 multicast_no_sync_after multicast_barrier/2x2 "after barrier 1 rank 0 reads"
+  FILE ${symm_by_switch}
+  OLD [[together_.sync(arrived)]] NEW [[arrived]])
+symm_explored_mutant(05 multicast_not_stored multicast_barrier/2x2/2 "reads"
+  FILE ${symm_by_switch}
+  OLD [[view_.own->passed[block_.group_index()] = passed_;]] NEW "")
+symm_explored_mutant(05 multicast_adds_after_giving_up multicast_barrier/2x2/2
+  "has given up, and stores"
+  FILE ${symm_by_switch}
+  OLD [[block_.sync_or(waiter_.gave_up())]] NEW [[block_.sync_or(false)]])

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/simt/multimem.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/signal.hpp"
@@ -249,6 +250,57 @@ void by_another_thread(Scene& scene) {
         2);
 }
 
+/// A pack of each rank, behind one multicast address.
+struct Packs {
+    using Pack = simt::Pack16;
+    explicit Packs(Scene& scene) {
+        own = {scene.zeroed<Pack>(1, "data", 0), scene.zeroed<Pack>(1, "data", 1)};
+        all = scene.multicast<Pack>({own[0], own[1]}, 1, "all data");
+    }
+    void store(const Thread& thread, Word value) const {
+        simt::store_to_all(thread.block, all, {{value, 0}});
+    }
+    std::array<Pack*, 2> own;
+    Pack* all;
+};
+
+void half_of_a_store(Scene& scene) {
+    const Packs packs(scene);
+    launch(scene, 0, [=](const Thread& thread) {
+        packs.store(thread, 10);
+        packs.store(thread, 20);
+    });
+    launch(scene, 1, [=](const Thread& thread) {
+        using simt::SwitchOp;
+        const auto sum = simt::load_reduce<std::uint64_t, SwitchOp::kAdd>(thread.block, packs.all);
+        note(static_cast<Word>(sum.half[0]));
+    });
+}
+
+// Both store, then both look; rank 1 tells what both have found.
+void two_store_to_all(Scene& scene) {
+    const Packs packs(scene);
+    auto* const flags = scene.zeroed<Word>(2, "flags");
+    auto* const found = scene.zeroed<Word>(1, "found", 1);
+    for (int rank = 0; rank < 2; ++rank) {
+        launch(scene, rank, [=](const Thread& thread) {
+            packs.store(thread, static_cast<Word>(rank + 1));
+            simt::fence_alias();
+            signal(&flags[rank], 1);
+            thread.wait(&flags[1 - rank], 1);
+            simt::fence_alias();
+            const auto own = static_cast<Word>(simt::load_relaxed(packs.own[rank]).half[0]);
+            if (rank == 0) {
+                store(found, own);
+                signal(&flags[0], 2);
+            } else {
+                thread.wait(&flags[0], 2);
+                note(10 * load(found) + own);
+            }
+        });
+    }
+}
+
 }  // namespace
 }  // namespace symm
 
@@ -271,6 +323,8 @@ int main(int argc, char** argv) {
         {"05.14", through_a_third_rank, {0, 10, 20}},
         {"05.15", by_another_thread, {0, 1, 10}},
         {"05.16", two_observers, {0, 1, 2}},
+        {"05.19", half_of_a_store, {0, 10, 20, 30, 40}},
+        {"05.20", two_store_to_all, {0, 10, 11, 12, 20, 21, 22}},
     };
     if (argc > 1) {
         std::vector<explore::Protocol> protocols;
