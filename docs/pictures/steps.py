@@ -23,6 +23,9 @@ TOLD = {
     "barrier": ("Each rank signals the other, then waits for the other's signal. A fast rank may "
                 "already signal the next barrier, so each waits for 1 or more.",
                 [2, 3, 5, 6, 7, 8, 10, 11, 12]),
+    "multicast_barrier": ("Each rank adds one to the counts of both, by the switch, then waits "
+                          "until its own count has come to two.",
+                          [2, 4, 6, 8, 10, 11, 12, 17, 19, 20, 21]),
     "abort_barrier": ("Two threads wait, each for one flag. After the sync all threads of the "
                       "block know what both have found, and go on or give up together.",
                       [3, 4, 5, 6, 12, 14, 15, 17, 18, 20, 22, 25]),
@@ -46,6 +49,9 @@ TOLD = {
     "chunks": ("Rank 1 sends its input in chunks. Rank 0 adds up each chunk as soon as it has "
                "arrived, and stores the sum in rank 1's output.",
                [36, 37, 39, 40, 41, 43, 45, 46, 48, 50]),
+    "multicast": ("Rank 0 loads the sum of both inputs, by the switch, and stores it to both "
+                  "ranks.",
+                  [5, 10, 14, 16, 17, 18, 20, 22, 24, 37, 39, 42, 43, 44]),
     "copy": ("Copy engines move the data, kernels add it up, and flags tell which piece has "
              "arrived.", [19, 23, 24, 26, 27, 29, 30, 32, 36, 38, 39, 55, 57, 82, 84]),
     "values": ("Rank 1 has waited for the tail. Which values may it load from slot 0 now? Each "

@@ -57,6 +57,12 @@ PROTOCOLS = {
         "barrier/2x2/2": ("2 ranks of 2 threads, 2 calls", {
             "epoch_not_stored": "the epoch is not kept for the next call"}),
         "barrier/3x1": ("3 ranks", {})}),
+    "multicast_barrier": ("A barrier by the switch", "multicast_barrier.hpp", "05", {
+        "multicast_barrier/2x1": ("2 ranks", {
+            "multicast_polled_relaxed": "the poll's acquire is missing",
+            "multicast_waits_for_equal": "waits for exactly the count"},
+            {"multicast_no_sync_before": "the sync before the addition is missing",
+             "multicast_no_sync_after": "the sync after the poll is missing"})}),
     "abort_barrier": ("A barrier of a block that may give up", "abort_barrier.hpp", "05", {
         "abort_barrier": ("2 ranks, one of 3 threads", {
             "abort_does_not_stay": "the answer is not kept"})}),
@@ -116,6 +122,10 @@ PROTOCOLS = {
         "chunks/2x1": ("2 ranks", {"no_end": "the barrier at the end is missing",
                                    "not_counted": "steps are not counted"}),
         "chunks/3x1": ("3 ranks", {})}),
+    "multicast": ("Two shots by the switch", "multicast.hpp", "06_multicast", {
+        "multicast/two_shots/2x1": ("2 ranks", {
+            "no_second_barrier_two_shots": "the barrier after the sums is missing",
+            "each_stores_all": "both ranks reduce all packs"})}),
     "copy": ("Two shots by the copy engine", "copy.hpp", "06_copy", {
         "copy/2x1": ("2 ranks", {"wait_relaxed": "the wait's acquire is missing"}),
         "reduce_scatter/copy/2x1": ("2 ranks, ReduceScatter", {

@@ -104,6 +104,9 @@ void require_possible(const Options& options) {
     if (row != nullptr && row->needs.floating_only && !is_floating(type)) {
         throw UsageError("--dtype {}: integers have no sentinel", name_of(type));
     }
+    if (row != nullptr && !row->supports(type, op)) {
+        throw UsageError("--op {} --dtype {}: no switch makes it", name_of(op), name_of(type));
+    }
     if (options.sizes.first % size_of(type) != 0) {
         throw UsageError("--bytes {} is not a multiple of {}, the size of {}",
                          format_bytes(options.sizes.first), size_of(type), name_of(type));

@@ -2,7 +2,8 @@
 # measure.sh BIN FOLDER: makes the AllReduce's measurements (docs/MEASURED.md) on a machine with 2,
 # 4 or 8 GPUs, in less than ten minutes. BIN holds the programs (build/release/bin, possibly copied
 # from another machine). Each run writes NAME.txt and NAME.json to FOLDER, the most important run
-# first. Exit status 1 if a run failed or took too long.
+# first. A program that calls multicast is ended (without_multicast.cpp). Exit status 1 if a run
+# failed or took too long.
 set -uo pipefail
 bin=$(realpath "${1:?usage: measure.sh BIN FOLDER}")
 folder=${2:?usage: measure.sh BIN FOLDER}
@@ -14,7 +15,8 @@ run() {  # name, seconds at most, command
     local name=$1 most=$2 began=$SECONDS
     local left=$((seconds_at_most - SECONDS))
     shift 2
-    timeout -k 5 "$((most < left ? most : left > 0 ? left : 1))" "$@" >"$name.txt" 2>&1 </dev/null
+    timeout -k 5 "$((most < left ? most : left > 0 ? left : 1))" \
+        env LD_PRELOAD="$bin/libwithout_multicast.so" "$@" >"$name.txt" 2>&1 </dev/null
     local status=$?
     [[ $status -eq 0 ]] || failures=$((failures + 1))
     echo "$name: exit $status after $((SECONDS - began)) s ($SECONDS s in all)"
@@ -35,7 +37,7 @@ SYMM_MAX_BLOCKS=64 bench float_graph_64_blocks 120 -G 1
 # Each algorithm alone, to find the tuner's limits.
 for algorithm in $("$bin/06_allreduce" --help | sed -n 's/.*Algorithm: auto, //p' |
     tr -d ,); do
-    [[ $algorithm == or ]] ||
+    [[ $algorithm == or || $algorithm == multicast ]] ||
         SYMM_ALGO=$algorithm bench "only_$algorithm" 60 -G 1 --rounds 3 --no-nccl
 done
 run tests 120 env SYMM_DRIVER=native "$bin/06_allreduce_test" --gtest_filter='-*Program*'

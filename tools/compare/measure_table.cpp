@@ -19,8 +19,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// Whether to measure it: calls of much more than scratch memory holds would take forever.
 bool is_possible(const AlgorithmRow& row, const Communicator& communicator, DataType type,
                  std::size_t bytes) {
-    return bytes <= row.cost.at_once(communicator.ranks()) &&
-           (!row.needs.floating_only || is_floating(type)) &&
+    return bytes <= row.cost.at_once(communicator.ranks()) && row.supports(type, ReduceOp::kSum) &&
            (!row.needs.own_device || communicator.has_own_devices());
 }
 
@@ -39,7 +38,7 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
     for (std::size_t bytes = range.first; bytes <= range.last; bytes *= 2) {
         TunedSize& size = sizes.emplace_back(TunedSize{bytes, {}});
         std::string line = fmt::format("{:>9} {:>8}", name_of(type), format_bytes(bytes));
-        for (std::size_t column = 0; column < kAlgorithms; ++column) {
+        for (std::size_t column = 0; column < kTunedAlgorithms; ++column) {
             const Algorithm algorithm = TuningRow::algorithm_of(column);
             const bool possible = is_possible(*find_row(Collective::kAllReduce, algorithm),
                                               communicator, type, bytes);
@@ -58,20 +57,20 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
 // The best choice for sizes[0..s] that ends with column c is the cost of s in column c, plus the
 // best choice for sizes[0..s-1] that ends at column c or before.
 TuningRow best_row(int ranks, CallKind kind, const std::vector<TunedSize>& sizes) {
-    std::vector<std::array<double, kAlgorithms>> cost(sizes.size());
+    std::vector<std::array<double, kTunedAlgorithms>> cost(sizes.size());
     const auto cheapest = [&](std::size_t s, std::size_t last) {
         const auto costs = std::span(cost[s]).first(last + 1);
         return static_cast<std::size_t>(std::ranges::min_element(costs) - costs.begin());
     };
     for (std::size_t s = 0; s < sizes.size(); ++s) {
         const double best = *std::ranges::min_element(sizes[s].times);
-        for (std::size_t c = 0; c < kAlgorithms; ++c) {
+        for (std::size_t c = 0; c < kTunedAlgorithms; ++c) {
             const double before = s == 0 ? 0 : cost[s - 1].at(cheapest(s - 1, c));
             cost[s].at(c) = before + sizes[s].times.at(c) / best;
         }
     }
     TuningRow row{ranks, kind, {}};
-    std::size_t column = kAlgorithms - 1;
+    std::size_t column = kTunedAlgorithms - 1;
     for (std::size_t s = sizes.size(); s-- > 0;) {
         column = cheapest(s, column);
         if (column < TuningRow::kColumns && row.up_to.at(column) == 0) {
@@ -85,7 +84,7 @@ TuningRow best_row(int ranks, CallKind kind, const std::vector<TunedSize>& sizes
 void tune(Rank& rank, Communicator& communicator, ByteRange sizes, TuningTable table,
           const std::string& file) {
     std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
-    for (std::size_t column = 0; column < kAlgorithms; ++column) {
+    for (std::size_t column = 0; column < kTunedAlgorithms; ++column) {
         head += fmt::format(" {:>9}", name_of(TuningRow::algorithm_of(column)));
     }
     rank.headline("{}\n", head);

@@ -16,7 +16,7 @@ namespace symm {
 /// The times of one size by each algorithm, in microseconds; infinite if it cannot do it.
 struct TunedSize {
     std::size_t bytes;
-    std::array<double, kAlgorithms> times;
+    std::array<double, kTunedAlgorithms> times;
 };
 
 /// The row whose choices take the least time, as the sum over all sizes of time / best time. The

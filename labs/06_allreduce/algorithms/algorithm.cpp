@@ -155,6 +155,12 @@ constexpr std::array kBuiltIn{
              "above {above}: staging through scratch memory costs an extra pass to clear it"),
     chunks(Collective::kAllReduce),
     copy(Collective::kAllReduce),
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kMulticast,
+                 .needs = {.in_switch = true, .own_device = true},
+                 .cost = {.at_once = [](int) { return kMulticastBytes; }},
+                 .texts = {"never by itself: multicast was not run on a GPU by us"},
+                 .kernels = &kMulticastKernels},
 
     one_shot(Collective::kReduceScatter, kReduceScatterPacketsKernels),
     two_shot(Collective::kReduceScatter, kFlags),
@@ -208,6 +214,15 @@ void add_algorithm(std::string_view name, const AlgorithmRow& row) {
     all_algorithms_names.at(kAlgorithms + 1 + place) = name;
     rows.at(kBuiltIn.size() + place) = row;
     loaded_count.store(place + 1, std::memory_order_release);
+}
+
+bool AlgorithmRow::supports(DataType type, ReduceOp op) const {
+    const bool short_floats = type == DataType::kHalf || type == DataType::kBfloat16;
+    const bool sums = op == ReduceOp::kSum || op == ReduceOp::kAvg;
+    const bool in_switch =
+        sums ? size_of(type) >= 2
+             : op != ReduceOp::kProd && (short_floats || !is_floating(type)) && size_of(type) >= 2;
+    return (!needs.floating_only || is_floating(type)) && (!needs.in_switch || in_switch);
 }
 
 const AlgorithmRow* find_row(Collective collective, Algorithm algorithm) {

@@ -13,18 +13,22 @@
 #include "common/cuda/gpu.hpp"
 #include "common/sys/named.hpp"
 #include "labs/05_device_prims/reduction/collective.hpp"
+#include "labs/05_device_prims/reduction/data_type.hpp"
 
 namespace symm {
 
-/// In the order in which sizes grow. kAuto leaves it to the tuner. Those that SYMM_ALGORITHMS has
-/// loaded come last (loaded.hpp).
-enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
+/// In the order in which sizes grow. kAuto leaves it to the tuner, which never takes kMulticast.
+/// Those that SYMM_ALGORITHMS has loaded come last (loaded.hpp).
+enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy, kMulticast };
 
 constexpr auto names_of(Algorithm) {
-    return names("Algorithm", "auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy");
+    return names("Algorithm", "auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy",
+                 "multicast");
 }
 /// kAuto is none of them.
 inline constexpr std::size_t kAlgorithms = kNamesOf<Algorithm>.values.size() - 1;
+/// The tuner chooses among the first ones, up to kCopy.
+inline constexpr std::size_t kTunedAlgorithms = static_cast<std::size_t>(Algorithm::kCopy);
 /// Algorithms that are loaded have the next numbers.
 inline constexpr std::size_t kMostLoaded = 4;
 constexpr Algorithm loaded_algorithm(std::size_t place) {
@@ -56,6 +60,7 @@ struct AlgorithmRow {
 
     struct Needs {
         bool floating_only = false;  ///< The sentinel, which integers do not have.
+        bool in_switch = false;      ///< The switch reduces: simt/multimem.hpp tells what it can.
         bool windows = false;        ///< Peers use a buffer in place, so it lies in a window.
         bool or_slots = false;       ///< But if it does not, the data goes through peer slots.
         bool addresses = false;      ///< The ranks exchange their buffers' addresses.
@@ -94,6 +99,7 @@ struct AlgorithmRow {
 
     const AlgorithmKernels* kernels;
 
+    bool supports(DataType type, ReduceOp op) const;
     bool takes(int ranks, std::size_t bytes) const {
         return bytes > cost.above(ranks) && bytes <= cost.up_to(ranks);
     }
@@ -122,10 +128,13 @@ std::string alternatives(
     KERNELS(kPushKernels)                 \
     KERNELS(kTwoShotKernels)              \
     KERNELS(kChunksKernels)               \
-    KERNELS(kCopyKernels)
+    KERNELS(kCopyKernels)                 \
+    KERNELS(kMulticastKernels)
 
 /// A bank's room for one sender's data, in bytes.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
+/// Room behind the multicast address, in bytes: with a barrier's counts, less than 2 MiB.
+inline constexpr std::size_t kMulticastBytes = (std::size_t{2} << 20) - (std::size_t{16} << 10);
 std::size_t sentinel_limit(int ranks);
 std::size_t push_limit(int ranks);
 

@@ -10,22 +10,24 @@
 #include "common/cuda/gpu.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/cuda/occupancy.hpp"
+#include "common/simt/multimem.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/06_allreduce/algorithms/call.hpp"
 
 namespace symm {
 
 /// The types that a kernel is compiled for: the sentinel's kernels support only floating types; the
-/// kernel on NCCL's device API, built for comparison, has the two that users measure; and an
-/// AllGather moves integers.
-enum class Types { kAll, kFloating, kFloatAndBfloat16, kIntegers };
+/// kernel on NCCL's device API, built for comparison, has the two that users measure; an AllGather
+/// moves integers; and a switch adds up integers of 32 bits and more.
+enum class Types { kAll, kFloating, kFloatAndBfloat16, kIntegers, kInSwitch };
 
 template <class T>
 constexpr bool compiled_for(Types types) {
     return types == Types::kAll || (types == Types::kFloating && !std::is_integral_v<T>) ||
            (types == Types::kFloatAndBfloat16 &&
             (std::is_same_v<T, float> || std::is_same_v<T, __nv_bfloat16>)) ||
-           (types == Types::kIntegers && std::is_integral_v<T>);
+           (types == Types::kIntegers && std::is_integral_v<T>) ||
+           (types == Types::kInSwitch && simt::can_switch<T>(simt::SwitchOp::kAdd));
 }
 
 /// A kernel that is compiled for emulated GPUs only.

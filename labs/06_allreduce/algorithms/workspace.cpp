@@ -5,6 +5,7 @@
 
 #include "common/cuda/copy.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/03_ipc/multicast_range.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
 
 namespace symm {
@@ -20,6 +21,8 @@ Workspace::Workspace(Rank& of)
         }
     });
 }
+
+Workspace::~Workspace() = default;
 
 std::size_t Workspace::bytes(int ranks) {
     return offsets(ranks).back();

@@ -21,6 +21,7 @@
 namespace symm {
 
 class Copy;
+class MulticastRange;
 
 inline constexpr std::size_t kCacheLine = 128;
 
@@ -28,6 +29,7 @@ class Workspace {
 public:
     /// Collective. The rank must outlive it.
     explicit Workspace(Rank& rank);
+    ~Workspace();
     /// Bytes on each rank, before any algorithm prepares more.
     static std::size_t bytes(int ranks);
 
@@ -50,6 +52,7 @@ public:
     /// Made by the first algorithms that need them.
     std::unique_ptr<SlotMemory> slots;
     std::shared_ptr<Copy> copy;
+    std::unique_ptr<MulticastRange> multicast;
 
 private:
     using Offsets =

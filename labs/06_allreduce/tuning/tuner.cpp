@@ -46,8 +46,7 @@ Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
     const AlgorithmRow* for_large = nullptr;
     std::size_t for_large_above = 0;
     for (const AlgorithmRow& row : algorithm_rows()) {
-        if (row.collective != call.collective ||
-            (row.needs.floating_only && !is_floating(call.type))) {
+        if (row.collective != call.collective || !row.supports(call.type, call.op)) {
             continue;
         }
         if (row.takes(tuner.ranks, bytes) && is_possible(row, in_windows, tuner.most)) {
@@ -92,6 +91,12 @@ void require_possible(const AlgorithmRow& row, const Call& call, int ranks, bool
     if (row.needs.floating_only && !is_floating(call.type)) {
         refuse("integers have no sentinel, which " + name + " needs",
                [](const AlgorithmRow& other) { return !other.needs.floating_only; });
+    }
+    if (!row.supports(call.type, call.op)) {
+        throw std::invalid_argument(fmt::format(
+            "no switch makes {} of {} ({}): it adds up floating types and integers of 32 and 64 "
+            "bits, and compares halves, bfloat16s and such integers",
+            name_of(call.op), name_of(call.type), name));
     }
     if (ranks > row.needs.most_ranks) {
         refuse(fmt::format("{} takes at most {} ranks", name, row.needs.most_ranks),

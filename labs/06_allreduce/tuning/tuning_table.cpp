@@ -144,7 +144,9 @@ Algorithm TuningRow::algorithm(std::size_t bytes) const {
 }
 
 std::size_t TuningRow::limit(Algorithm algorithm) const {
-    return column(algorithm) < kColumns ? up_to.at(column(algorithm)) : kAnySize;
+    return column(algorithm) < kColumns         ? up_to.at(column(algorithm))
+           : algorithm == Algorithm::kMulticast ? 0
+                                                : kAnySize;
 }
 
 std::size_t TuningRow::above(Algorithm algorithm) const {

@@ -34,7 +34,8 @@ CallKind kind_of(const Call& call);
 bool kind_makes(CallKind kind, const AlgorithmRow& row);
 
 struct TuningRow {
-    static constexpr std::size_t kColumns = kAlgorithms - 1;  ///< The last algorithm needs none.
+    static constexpr std::size_t kColumns =
+        kTunedAlgorithms - 1;  ///< The last algorithm needs none.
 
     int ranks;  ///< At most.
     CallKind kind;

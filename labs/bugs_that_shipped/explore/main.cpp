@@ -11,6 +11,7 @@
 #include "labs/bugs_that_shipped/fenced_barrier.hpp"
 #include "labs/bugs_that_shipped/replayed.hpp"
 #include "labs/bugs_that_shipped/ring_reduce.hpp"
+#include "labs/bugs_that_shipped/rows_for_all.hpp"
 #include "labs/bugs_that_shipped/staged.hpp"
 #include "labs/bugs_that_shipped/symmetric_pool.hpp"
 #include "labs/bugs_that_shipped/three_stages.hpp"
@@ -169,6 +170,43 @@ void three_stages(Scene& scene) {
                 check_sum(2, rank, epoch, 0, sum);
             }
         });
+    }
+}
+
+void rows_for_all(Scene& scene, int ranks) {
+    std::vector<ArrivalCounts*> counts;
+    std::vector<Rows*> rows;
+    for (int rank = 0; rank < ranks; ++rank) {
+        counts.push_back(scene.zeroed<ArrivalCounts>(1, "counts", rank));
+        rows.push_back(scene.zeroed<Rows>(1, "rows", rank));
+        scene.name(&counts.back()->arrived[0].value, 1, "arrived", rank);
+        scene.name(&counts.back()->passed[0], 1, "passed", rank);
+        for (auto& bank : rows.back()->row) {
+            scene.name(bank, static_cast<std::size_t>(ranks), "row", rank);
+        }
+    }
+    auto* const all_counts = scene.multicast<ArrivalCounts>(counts, 1, "all counts");
+    auto* const all_rows = scene.multicast<Rows>(rows, 1, "all rows");
+    for (int rank = 0; rank < ranks; ++rank) {
+        const auto r = static_cast<std::size_t>(rank);
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const RowsForAll gather{rows[r], all_rows, rank, ranks};
+        scene.launch(
+            rank, {},
+            [=, view = ArrivalView{counts[r], all_counts, rank, ranks}](const ThreadBlock& block) {
+                MulticastBarrier barrier(block, view, timeout);
+                for (Word epoch = 0; epoch < 3; ++epoch) {
+                    std::array<simt::Pack16, kMostRows> seen{};
+                    gather(block, barrier, epoch, {{input(rank, epoch), 10}}, seen.data());
+                    for (int p = 0; p < ranks && !barrier.gave_up(); ++p) {
+                        const std::uint64_t row = seen.at(static_cast<std::size_t>(p)).half[0];
+                        if (row != input(p, epoch)) {
+                            explore::fail(fmt::format("call {}: rank {} has {} in row {}, not {}",
+                                                      epoch + 1, rank, row, p, input(p, epoch)));
+                        }
+                    }
+                }
+            });
     }
 }
 
@@ -347,6 +385,8 @@ int main(int argc, char** argv) {
             {"streams/two", by(two_streams, std::vector<int>{0, 1}), false},
             {"streams/turns", by(two_streams, std::vector<int>{0, 1, 1, 0}), false},
             {"stages/2x1", three_stages, false},
+            {"rows/2x1", by(rows_for_all, 2), false},
+            {"rows/3x1", by(rows_for_all, 3), false, 1000},
             {"pool/equal", by(symmetric_pool, false), false},
             {"pool/unequal", by(symmetric_pool, true), false},
             {"fenced/1", by(fenced, 1)},

@@ -29,6 +29,7 @@ protected:
     void SetUp() override {
         SYMM_NEEDS(ranks_ <= kMaxRanksOnGpus || is_emulated());  // more than kernels are for
         SYMM_NEEDS(algorithm_ != Algorithm::kCopy || has_copy(ranks_));
+        SYMM_NEEDS(algorithm_ != Algorithm::kMulticast || has_switch(ranks_));
     }
 
     const int ranks_ = GetParam().ranks;
@@ -188,14 +189,17 @@ std::vector<Case> cases(bool by_copy_engine) {
     std::vector<Case> cases;
     std::size_t next = 0;
     for (const AlgorithmRow& row : algorithm_rows()) {
-        if (row.needs.own_device != by_copy_engine) {
+        if ((row.algorithm == Algorithm::kCopy) != by_copy_engine) {
             continue;
         }
         const bool halves = row.collective != Collective::kAllReduce;
         std::vector<DataType> types{DataType::kFloat, DataType::kBfloat16};
-        types.push_back(row.needs.floating_only ? DataType::kDouble : DataType::kInt8);
+        types.push_back(row.needs.floating_only ? DataType::kDouble
+                        : row.needs.in_switch   ? DataType::kInt64
+                                                : DataType::kInt8);
         for (const int ranks : {1, 2, 3, 5, 8, 16}) {
-            if (ranks <= kMostRanks && !(halves && ranks == 5)) {
+            const int most = row.needs.in_switch ? 3 : kMostRanks;  // of four devices
+            if (ranks <= most && !(halves && ranks == 5)) {
                 cases.push_back(
                     {ranks, row.algorithm, types[next++ % types.size()], row.collective});
             }

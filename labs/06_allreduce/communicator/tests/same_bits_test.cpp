@@ -72,7 +72,7 @@ TEST_P(SameBits, WhateverTheCall) {
             copy_to_device(in, input.data(), input.size());
             for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kAvg}) {
                 std::vector<std::byte> expected;  // the first call's result
-                for (const Algorithm algorithm : algorithms_of(side.rank.size())) {
+                for (const Algorithm algorithm : same_bits_algorithms_of(side.rank.size())) {
                     for (const auto& [first, count, shift, in_place] : kPlacements) {
                         const CUdeviceptr to = out + shift * size;
                         const CUdeviceptr from = in_place ? to : in + first * size;
@@ -113,7 +113,7 @@ TEST(SameBitsOfExtremes, WhateverTheAlgorithm) {
     on_ranks(kRanks, [](Side& side) {
         const CUdeviceptr in = side.allocate(1 << 16);
         const CUdeviceptr out = side.allocate(1 << 16);
-        for (const Algorithm algorithm : algorithms_of(kRanks)) {
+        for (const Algorithm algorithm : same_bits_algorithms_of(kRanks)) {
             SCOPED_TRACE(name_of(algorithm));
             testing::expect_extremes(side.rank.rank(), kRanks, in, out,
                                      [&](std::size_t count, DataType type, ReduceOp op) {

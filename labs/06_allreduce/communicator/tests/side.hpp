@@ -70,16 +70,29 @@ inline bool has_copy(int ranks) {
     return is_emulated() || device_count() >= ranks;
 }
 
+/// Whether the switch can add up: it was never asked on real GPUs (docs/DESIGN.md).
+inline bool has_switch(int ranks) {
+    return is_emulated() && device_count() >= ranks;
+}
+
 /// The algorithms by which `ranks` ranks can make the call.
 inline std::vector<Algorithm> algorithms_of(int ranks, const Arithmetic& arithmetic = {}) {
     std::vector<Algorithm> all;
     for (const AlgorithmRow& row : algorithm_rows()) {
         if (row.collective == arithmetic.collective &&
-            (!row.needs.floating_only || is_floating(arithmetic.type)) &&
-            (!row.needs.own_device || has_copy(ranks)) && ranks <= row.needs.most_ranks) {
+            row.supports(arithmetic.type, arithmetic.op) &&
+            (!row.needs.own_device || has_copy(ranks)) &&
+            (!row.needs.in_switch || has_switch(ranks)) && ranks <= row.needs.most_ranks) {
             all.push_back(row.algorithm);
         }
     }
+    return all;
+}
+
+/// Those that give the same bits: all but the switch, which adds in its own order.
+inline std::vector<Algorithm> same_bits_algorithms_of(int ranks) {
+    std::vector<Algorithm> all = algorithms_of(ranks);
+    std::erase(all, Algorithm::kMulticast);
     return all;
 }
 
