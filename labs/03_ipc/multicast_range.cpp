@@ -9,6 +9,7 @@
 #include "common/cuda/device.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
+#include "labs/02_access/multicast_object.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
 
 namespace symm {
@@ -19,14 +20,15 @@ MulticastRange::MulticastRange(Rank& rank, std::size_t bytes) {
     std::size_t unit = 0, size = 0;
 
     // 1. Object
+    MulticastObject object;
     std::vector<UniqueFd> sent;
     bootstrap.together("multicast object", [&] {
         require_multicast(rank.device());
         unit = MulticastObject::granularity(rank.size());
         size = round_up(bytes, unit);
         if (rank.rank() == 0) {
-            object_ = MulticastObject::create(rank.size(), size);
-            sent.push_back(export_fd(object_.handle()));
+            object = MulticastObject::create(rank.size(), size);
+            sent.push_back(export_fd(object.handle()));
         }
     });
     const auto received = bootstrap.exchange("multicast object", sent);
@@ -34,7 +36,7 @@ MulticastRange::MulticastRange(Rank& rank, std::size_t bytes) {
     // 2. Team
     bootstrap.together("team", [&] {
         if (rank.rank() != 0) {
-            object_ = MulticastObject(import_memory(received[0].at(0), size));
+            object = MulticastObject(import_memory(received[0].at(0), size));
         }
         for (int p = 0; p < rank.rank(); ++p) {
             if (rank.device_of(p) == rank.device()) {
@@ -43,7 +45,7 @@ MulticastRange::MulticastRange(Rank& rank, std::size_t bytes) {
                     rank.rank(), rank.device()));
             }
         }
-        object_.add(rank.device());
+        object.add(rank.device());
     });
 
     // 3. Memory
@@ -55,13 +57,13 @@ MulticastRange::MulticastRange(Rank& rank, std::size_t bytes) {
         allow(own_.base(), size, std::vector{rank.device()});
         zero(own_.base(), size);
         // Never unbound: where this rank fails, kernels of its peers may still be on their way.
-        (void)object_.bind(rank.device(), memory).release();
+        (void)object.bind(rank.device(), memory).release();
     });
 
     // 4. Address
     bootstrap.together("map the object", [&] {
         all_ = AddressRange(size, unit);
-        mapped_all_ = Mapping(all_.base(), size, object_.handle());
+        mapped_all_ = Mapping(all_.base(), size, object.handle());
         allow(all_.base(), size, std::vector{rank.device()});
     });
 }

@@ -25,7 +25,6 @@
 #include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
-#include "labs/02_access/multicast_object.hpp"
 
 namespace symm {
 
@@ -52,7 +51,6 @@ public:
 private:
     AddressRange own_, all_;
     Mapping mapped_own_, mapped_all_;
-    MulticastObject object_;
 };
 
 }  // namespace symm

@@ -13,6 +13,7 @@
 #include "common/simt/multimem.hpp"
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/barrier.hpp"
+#include "labs/05_device_prims/signal.hpp"
 
 namespace symm {
 
@@ -63,11 +64,8 @@ public:
             simt::fence_alias();  // and the other way round
             // So many additions were there when all have arrived, modulo 2^32.
             const std::uint32_t all = passed_ * static_cast<std::uint32_t>(view_.ranks);
-            arrived = waiter_.until(
-                {simt::Wait::kArrivals, view_.rank, view_.rank, all}, [&](std::uint64_t& seen) {
-                    seen = simt::load(&view_.own->arrived[b].value, simt::Order::kAcquire);
-                    return static_cast<std::int32_t>(static_cast<std::uint32_t>(seen) - all) >= 0;
-                });
+            arrived = wait_signal(waiter_, &view_.own->arrived[b].value,
+                                  {simt::Wait::kArrivals, view_.rank, view_.rank, all});
         }
         return together_.sync(arrived);
     }

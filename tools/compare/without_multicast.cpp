@@ -20,21 +20,24 @@ std::atomic<int> lookups;
 
 void* refused_or(const char* name, void* found);
 
+/// The one of CUDA 11 has no last parameter, and leaves it alone.
 using GetProcAddress = int (*)(const char*, void**, int, unsigned long long, void*);
-using GetProcAddressOfCuda11 = int (*)(const char*, void**, int, unsigned long long);
-GetProcAddress get_proc_address;
-GetProcAddressOfCuda11 get_proc_address_of_cuda_11;
+GetProcAddress get_proc_address[2];  // by its version
 
+template <int kVersion>
 int wrapped(const char* name, void** function, int version, unsigned long long flags,
             void* status) {
-    const int result = get_proc_address(name, function, version, flags, status);
-    *function = refused_or(name, *function);
+    const int result = get_proc_address[kVersion](name, function, version, flags, status);
+    if (result == 0) {
+        *function = refused_or(name, *function);
+    }
     return result;
 }
-int wrapped_of_cuda_11(const char* name, void** function, int version, unsigned long long flags) {
-    const int result = get_proc_address_of_cuda_11(name, function, version, flags);
-    *function = refused_or(name, *function);
-    return result;
+
+template <int kVersion>
+void* wrap(void* found) {
+    get_proc_address[kVersion] = reinterpret_cast<GetProcAddress>(found);
+    return reinterpret_cast<void*>(wrapped<kVersion>);
 }
 
 [[noreturn]] void refuse() {
@@ -52,15 +55,9 @@ void* refused_or(const char* name, void* found) {
         ++lookups;
         return reinterpret_cast<void*>(refuse);
     }
-    if (asked == "cuGetProcAddress_v2") {
-        get_proc_address = reinterpret_cast<GetProcAddress>(found);
-        return reinterpret_cast<void*>(wrapped);
-    }
-    if (asked == "cuGetProcAddress") {  // by cuGetProcAddress itself: the newest
-        get_proc_address_of_cuda_11 = reinterpret_cast<GetProcAddressOfCuda11>(found);
-        return reinterpret_cast<void*>(wrapped_of_cuda_11);
-    }
-    return found;
+    return asked == "cuGetProcAddress"      ? wrap<0>(found)
+           : asked == "cuGetProcAddress_v2" ? wrap<1>(found)
+                                            : found;
 }
 
 [[gnu::destructor]] void tell() {

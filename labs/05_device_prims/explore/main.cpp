@@ -6,11 +6,11 @@
 
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/barrier.hpp"
+#include "labs/05_device_prims/explore/arrivals.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/explore/work_batches.hpp"
 #include "labs/05_device_prims/latency_kernels.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
-#include "labs/05_device_prims/multicast_barrier.hpp"
 #include "tools/explore/explore_main.hpp"
 #include "tools/explore/timeouts.hpp"
 
@@ -174,23 +174,9 @@ void barriers(Scene& scene, const Meetings& meetings) {
 }
 
 void multicast_barriers(Scene& scene, const Meetings& meetings) {
-    const int ranks = meetings.ranks;
-    std::vector<ArrivalCounts*> counts;
-    for (int rank = 0; rank < ranks; ++rank) {
-        ArrivalCounts& mine = *counts.emplace_back(scene.zeroed<ArrivalCounts>(1, "counts", rank));
-        scene.name(mine.passed, meetings.blocks, "passed", rank);
-        for (unsigned b = 0; b < meetings.blocks; ++b) {
-            mine.passed[b] = 0 - meetings.before_wrap;
-            mine.arrived[b].value = mine.passed[b] * static_cast<unsigned>(ranks);
-            scene.name(&mine.arrived[b].value, 1, "arrived", rank);
-        }
-    }
-    auto* const all = scene.multicast<ArrivalCounts>(counts, 1, "all counts");
-    std::vector<ArrivalView> views;
-    for (int rank = 0; rank < ranks; ++rank) {
-        views.push_back({counts[static_cast<std::size_t>(rank)], all, rank, ranks});
-    }
-    meet<MulticastBarrier>(scene, meetings, views);
+    meet<MulticastBarrier>(
+        scene, meetings,
+        explore::arrivals(scene, meetings.ranks, meetings.blocks, 0 - meetings.before_wrap));
 }
 
 // Rank 1 sends a word and a signal to two of rank 0's three threads, once in each round. All three

@@ -95,10 +95,10 @@ symm_explored_mutant(05 multicast_added_relaxed multicast_barrier/2x1 "data race
   OLD [[value, Order::kRelease)]] NEW [[value, Order::kRelaxed)]])
 symm_explored_mutant(05 multicast_polled_relaxed multicast_barrier/2x1 "data race on r[01].box"
   FILE ${symm_by_switch}
-  OLD [[simt::Order::kAcquire]] NEW [[simt::Order::kRelaxed]])
+  OLD [[wait_signal(]] NEW [[wait_signal<simt::Order::kRelaxed>(]])
 symm_explored_mutant(05 multicast_waits_for_equal multicast_barrier/2x1 "no thread can go on"
-  FILE ${symm_by_switch}
-  OLD [[- all) >= 0]] NEW [[- all) == 0]])
+  FILE labs/05_device_prims/signal.hpp
+  OLD [[seen - expected) >= 0]] NEW [[seen - expected) == 0]])
 symm_explored_mutant(05 multicast_no_sync_before multicast_barrier/2x2 "data race on r[01].box"
   FILE ${symm_by_switch}
   OLD [[block_.sync_or(waiter_.gave_up())]] NEW [[waiter_.gave_up()]])

@@ -219,9 +219,8 @@ void add_algorithm(std::string_view name, const AlgorithmRow& row) {
 bool AlgorithmRow::supports(DataType type, ReduceOp op) const {
     const bool short_floats = type == DataType::kHalf || type == DataType::kBfloat16;
     const bool sums = op == ReduceOp::kSum || op == ReduceOp::kAvg;
-    const bool in_switch =
-        sums ? size_of(type) >= 2
-             : op != ReduceOp::kProd && (short_floats || !is_floating(type)) && size_of(type) >= 2;
+    const bool compares = op != ReduceOp::kProd && (short_floats || !is_floating(type));
+    const bool in_switch = size_of(type) >= 2 && (sums || compares);
     return (!needs.floating_only || is_floating(type)) && (!needs.in_switch || in_switch);
 }
 

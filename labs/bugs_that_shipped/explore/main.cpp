@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "labs/05_device_prims/explore/arrivals.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/bugs_that_shipped/arrivals.hpp"
 #include "labs/bugs_that_shipped/early_load.hpp"
@@ -174,39 +175,33 @@ void three_stages(Scene& scene) {
 }
 
 void rows_for_all(Scene& scene, int ranks) {
-    std::vector<ArrivalCounts*> counts;
+    const auto arrivals = explore::arrivals(scene, ranks, 1);
     std::vector<Rows*> rows;
     for (int rank = 0; rank < ranks; ++rank) {
-        counts.push_back(scene.zeroed<ArrivalCounts>(1, "counts", rank));
         rows.push_back(scene.zeroed<Rows>(1, "rows", rank));
-        scene.name(&counts.back()->arrived[0].value, 1, "arrived", rank);
-        scene.name(&counts.back()->passed[0], 1, "passed", rank);
         for (auto& bank : rows.back()->row) {
             scene.name(bank, static_cast<std::size_t>(ranks), "row", rank);
         }
     }
-    auto* const all_counts = scene.multicast<ArrivalCounts>(counts, 1, "all counts");
     auto* const all_rows = scene.multicast<Rows>(rows, 1, "all rows");
     for (int rank = 0; rank < ranks; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const RowsForAll gather{rows[r], all_rows, rank, ranks};
-        scene.launch(
-            rank, {},
-            [=, view = ArrivalView{counts[r], all_counts, rank, ranks}](const ThreadBlock& block) {
-                MulticastBarrier barrier(block, view, timeout);
-                for (Word epoch = 0; epoch < 3; ++epoch) {
-                    std::array<simt::Pack16, kMostRows> seen{};
-                    gather(block, barrier, epoch, {{input(rank, epoch), 10}}, seen.data());
-                    for (int p = 0; p < ranks && !barrier.gave_up(); ++p) {
-                        const std::uint64_t row = seen.at(static_cast<std::size_t>(p)).half[0];
-                        if (row != input(p, epoch)) {
-                            explore::fail(fmt::format("call {}: rank {} has {} in row {}, not {}",
-                                                      epoch + 1, rank, row, p, input(p, epoch)));
-                        }
+        scene.launch(rank, {}, [=, view = arrivals[r]](const ThreadBlock& block) {
+            MulticastBarrier barrier(block, view, timeout);
+            for (Word epoch = 0; epoch < 3; ++epoch) {
+                std::array<simt::Pack16, kMostRows> seen{};
+                gather(block, barrier, epoch, {{input(rank, epoch), 10}}, seen.data());
+                for (int p = 0; p < ranks && !barrier.gave_up(); ++p) {
+                    const std::uint64_t row = seen.at(static_cast<std::size_t>(p)).half[0];
+                    if (row != input(p, epoch)) {
+                        explore::fail(fmt::format("call {}: rank {} has {} in row {}, not {}",
+                                                  epoch + 1, rank, row, p, input(p, epoch)));
                     }
                 }
-            });
+            }
+        });
     }
 }
 

@@ -54,6 +54,17 @@ void reduce(const ThreadBlock& block, int rank, Order order, bool fence_before =
         fail(fmt::format("the sum is {}, {}", sum.half[0], sum.half[1]));
     }
 }
+/// `first` waits for the other rank's addition, and looks whether that has come to both.
+void add_and_look(const ThreadBlock& block, int rank, int first) {
+    if (rank != first) {
+        add_to_count(block);
+        return;
+    }
+    wait_for_count(first, 1);
+    if (simt::load(&of[1 - first]->count, Order::kRelaxed) == 0) {
+        fail(fmt::format("not to rank {} yet", 1 - first));
+    }
+}
 
 struct Case {
     std::string name;
@@ -133,27 +144,9 @@ const Case kCases[] = {
          wait_for_count(rank, 2);
      }},
     {"an addition comes to rank 1 first", "=> not to rank 0 yet",
-     [](const ThreadBlock& block, int rank) {
-         if (rank == 0) {
-             add_to_count(block);
-             return;
-         }
-         wait_for_count(1, 1);
-         if (simt::load(&of[0]->count, Order::kRelaxed) == 0) {
-             fail("not to rank 0 yet");
-         }
-     }},
+     [](const ThreadBlock& block, int rank) { add_and_look(block, rank, 1); }},
     {"an addition comes to rank 0 first", "=> not to rank 1 yet",
-     [](const ThreadBlock& block, int rank) {
-         if (rank == 1) {
-             add_to_count(block);
-             return;
-         }
-         wait_for_count(0, 1);
-         if (simt::load(&of[1]->count, Order::kRelaxed) == 0) {
-             fail("not to rank 1 yet");
-         }
-     }},
+     [](const ThreadBlock& block, int rank) { add_and_look(block, rank, 0); }},
     {"a plain store", "=> r0.b0.t0 stores into all.*only a multimem instruction",
      [](const ThreadBlock&, int) {
          all->data = {{1, 1}};

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "labs/05_device_prims/explore/arrivals.hpp"
 #include "labs/06_allreduce/algorithms/multicast/multicast.hpp"
 #include "labs/06_allreduce/explore/by_rule.hpp"
 
@@ -10,32 +11,21 @@ namespace {
 
 template <class T>
 void by_switch(Scene& scene, const Calls& calls, bool two_shots) {
-    const auto ranks = static_cast<unsigned>(calls.who.ranks);
     constexpr std::size_t kPacks = kMostElements * sizeof(T) / sizeof(simt::Pack16);
-    std::vector<ArrivalCounts*> counts;
+    const auto arrivals =
+        explore::arrivals(scene, calls.who.ranks, calls.who.blocks, calls.other.epoch);
     std::vector<simt::Pack16*> data;
     for (int rank = 0; rank < calls.who.ranks; ++rank) {
-        ArrivalCounts& mine = *counts.emplace_back(scene.zeroed<ArrivalCounts>(1, "counts", rank));
-        scene.name(mine.passed, calls.who.blocks, "passed", rank);
-        for (unsigned b = 0; b < calls.who.blocks; ++b) {
-            mine.passed[b] = calls.other.epoch;
-            mine.arrived[b].value = calls.other.epoch * ranks;
-            scene.name(&mine.arrived[b].value, 1, "arrived", rank);
-        }
         T* const elements = scene.allocate<T>(kMostElements, "data", rank);
         data.push_back(reinterpret_cast<simt::Pack16*>(elements));
     }
-    auto* const all_counts = scene.multicast<ArrivalCounts>(counts, 1, "all counts");
     auto* const all_data = scene.multicast<simt::Pack16>(data, kPacks, "all data");
     for (int rank = 0; rank < calls.who.ranks; ++rank) {
         const auto r = static_cast<std::size_t>(rank);
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers_of<T>(scene, calls, rank);
-        const MulticastParams call{kernel_call<T>(calls, mine, rank, timeout),
-                                   {counts[r], all_counts, rank, calls.who.ranks},
-                                   data[r],
-                                   all_data,
-                                   two_shots};
+        const MulticastParams call{kernel_call<T>(calls, mine, rank, timeout), arrivals[r], data[r],
+                                   all_data, two_shots};
         launch_calls<T>(scene, calls, 0, rank, mine.in, mine.out, timeout,
                         [=](const ThreadBlock& block, std::size_t count) {
                             Multicast<T> kernel{call};
