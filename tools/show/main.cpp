@@ -168,6 +168,9 @@ int main(int argc, char** argv) {
             throw UsageError("--algo {}: give {}", name_of(options.algorithm),
                              alternatives(Collective::kAllReduce));
         }
+        if (options.algorithm == Algorithm::kMulticast) {
+            throw UsageError("--algo multicast: only trips from rank to rank are drawn");
+        }
         return run_ranks({.ranks = options.ranks, .mode = RankMode::kThread},
                          [&](Rank& rank) { run(rank, options); });
     });

@@ -92,7 +92,7 @@ TEST(Program, DrawsWhatRan) {
                   {"    adds up          .       0-3\n", "    rank 1         0-3         .\n"}}});
     expect_refused("06_allreduce",
                    "--show --ranks 9 | --show --ranks 1 | --show --bytes 18 | --show --bytes 1K | "
-                   "--show --inplace | --json x");
+                   "--show --inplace | --show --algo multicast | --json x");
 }
 
 TEST(Program, SaysWhy) {
