@@ -235,6 +235,51 @@ TEST_F(Multicast, DISABLED_FaultsWhereADeviceHasBoundNothing) {
     ::_exit(HasFailure() ? 1 : 0);
 }
 
+TEST_F(Multicast, DISABLED_FaultsForAStoreWithTheRightToLoad) {
+    const Bound bound;
+    const CUmemAccessDesc reader = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READ};
+    ASSERT_OK(cuMemSetAccess(bound.range.base(), kBlock, &reader, 1));
+    const auto sum = [&](const simt::ThreadBlock& block) {
+        simt::load_reduce<float, simt::SwitchOp::kAdd>(block, bound.as<simt::Pack16>());
+    };
+    ASSERT_OK(run(1, 1, sum));
+    ASSERT_OK(cuCtxSynchronize());
+    ASSERT_OK(run(1, 1, [&](const simt::ThreadBlock& block) {
+        simt::add_to_all(block, bound.as<std::uint32_t>(), 1);
+    }));
+    EXPECT_RESULT(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    ::_exit(HasFailure() ? 1 : 0);
+}
+
+// Of memory of two blocks only the first is mapped, and the second is bound.
+TEST_F(Multicast, ReachesWhatIsBoundBehindAMapping) {
+    const Object object;
+    object.add_all();
+    std::vector<std::unique_ptr<Memory>> memories;
+    for (int device = 0; device < static_cast<int>(kTeam); ++device) {
+        const auto& memory =
+            memories.emplace_back(std::make_unique<Memory>(memory_of(device), 2 * kBlock));
+        ASSERT_OK(cuMulticastBindMem(object.handle, 0, memory->handle(), kBlock, kBlock, 0));
+    }
+    Range all(kBlock), first(kBlock), whole(2 * kBlock);
+    ASSERT_OK(cuMemMap(first.base(), kBlock, 0, memories[1]->handle(), 0));
+    ASSERT_OK(cuMemMap(all.base(), kBlock, 0, object.handle, 0));
+    ASSERT_OK(give_access(all.base(), kBlock));
+    ASSERT_OK(run(1, 1, [&](const simt::ThreadBlock& block) {
+        simt::add_to_all(block, reinterpret_cast<std::uint32_t*>(all.base()), 9);
+    }));
+    ASSERT_OK(cuCtxSynchronize());
+    EXPECT_OK(cuMemUnmap(first.base(), kBlock));
+    EXPECT_OK(cuMemUnmap(all.base(), kBlock));
+    whole.map(*memories[1], 0, {0, 1, 2});
+    std::uint32_t words[2] = {};
+    ASSERT_OK(cuMemcpyDtoH(&words[0], whole.base(), sizeof(words[0])));
+    ASSERT_OK(cuMemcpyDtoH(&words[1], whole.base() + kBlock, sizeof(words[1])));
+    EXPECT_EQ(words[0], 0u);
+    EXPECT_EQ(words[1], 9u);
+}
+
 // In a process of its own, which finds the object in the file TEAM.
 TEST_F(Multicast, DISABLED_IsReachedByAnotherProcess) {
     const UniqueFd fd(::open(std::getenv("TEAM"), O_RDWR | O_CLOEXEC));
@@ -295,6 +340,7 @@ TEST(MulticastObjects, WaitForAllTheirDevices) {
 TEST(MulticastObjects, Fault) {
     expect_passes("Multicast.DISABLED_FaultsForAPlainLoad");
     expect_passes("Multicast.DISABLED_FaultsWhereADeviceHasBoundNothing");
+    expect_passes("Multicast.DISABLED_FaultsForAStoreWithTheRightToLoad");
 }
 TEST(MulticastObjects, AreNotThereWithoutTheVariable) {
     expect_passes("Multicast.DISABLED_IsNotThereWithoutTheVariable", "SYMM_EMU_MULTICAST=0");

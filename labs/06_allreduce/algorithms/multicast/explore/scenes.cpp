@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
         scene("2x2", {{2, 2}, {8}});
         scene("2x1x2", {{2, 1, 2}, {8}}, 1000);
         scene("2x2x2", {{2, 2, 2}, {16}}, 500);  // threads of a block that know more than thread 0
-        scene("3x1", {{3}, {8, 4}}, 500);
+        scene("3x1", {{3}, {20, 4}}, 500);       // more packs than ranks
     }
     return explore::explore_main(argc, argv, scenes);
 }

@@ -22,11 +22,11 @@ protected:
     void SetUp() override { SYMM_NEEDS(has_switch(3)); }
 };
 
-// One shot, two shots, a call in two pieces. Then again, with one rank's output not aligned: the
-// ranks must choose alike.
+// One shot, two shots, a call in three pieces. Then again, with one rank's output not aligned: the
+// ranks must choose alike. Three ranks, which divide no number of packs evenly.
 TEST_F(MulticastCalls, OfEverySize) {
-    on_ranks(2, [](Side& side) {
-        constexpr std::size_t kMost = kMulticastBytes / sizeof(float) + 1;
+    on_ranks(3, [](Side& side) {
+        constexpr std::size_t kMost = 2 * kMulticastBytes / sizeof(float) + 1;
         const CUdeviceptr in = side.allocate((kMost + 1) * sizeof(float));
         const CUdeviceptr out = side.allocate((kMost + 1) * sizeof(float));
         const std::size_t shift = side.rank.rank() == 1 ? sizeof(float) : 0;
