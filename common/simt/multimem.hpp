@@ -16,12 +16,13 @@
 /// | double | yes | no | one |
 /// | integers of 32 and 64 bits | yes | yes | one |
 ///
-/// PTX knows more (bits and, or, xor; 8-bit floats on newer GPUs), but no products and no 8-bit
-/// integers. What a sum makes of NaNs, and a minimum of zeros of both signs, it does not say.
+/// PTX knows more (bits and, or, xor; bulk copies; 8-bit floats on newer GPUs), but no products and
+/// no 8-bit integers. It does not say what becomes of NaNs, nor of zeros of both signs in a
+/// minimum.
 ///
 /// Each device's memory is accessed for itself: that a store has come to one device says nothing of
-/// another. Loads and stores are relaxed, and each element of a pack is one access, of at most 8
-/// bytes here and 4 on a GPU; add_to_all() releases. A plain access of a multicast address is
+/// another. Loads and stores are relaxed: accesses of 8 bytes here; on a GPU, loads of elements,
+/// and stores of 4 bytes. add_to_all() releases. A plain access of a multicast address is
 /// undefined; on an emulated GPU it faults.
 /// The address of a device's own memory is an *alias*. PTX orders accesses by two aliases only if
 /// there is a fence_alias() between them, besides the release and acquire: before the release, or
@@ -234,8 +235,8 @@ __host__ __device__ inline void add_to_all([[maybe_unused]] const ThreadBlock& b
          });))
 }
 
-/// Orders accesses by a multicast address and by another address of the same memory, if the thread
-/// has made or seen the ones before: `fence.proxy.alias`.
+/// Orders accesses by a multicast address and by another address of the same memory: those before
+/// it, of this thread or acquired by it, and those after it. `fence.proxy.alias`.
 __host__ __device__ inline void fence_alias() {
     NV_IF_ELSE_TARGET(NV_IS_DEVICE,
                       (asm volatile("fence.proxy.alias;" ::

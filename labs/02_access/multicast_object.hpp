@@ -45,8 +45,8 @@ public:
 class MulticastObject {
 public:
     /// Objects for `devices` devices, what is bound to them, and where they are mapped, are
-    /// multiples of this. The smallest that the driver allows: it may recommend a larger one, of
-    /// which each device would need as much memory. Throws CudaError.
+    /// multiples of this. The smallest that the driver allows; it may recommend a larger one, which
+    /// is faster. Throws CudaError.
     static std::size_t granularity(int devices);
     /// `bytes`, a multiple of the granularity, for `devices` devices. It can be exported
     /// as a file descriptor. Throws CudaError.

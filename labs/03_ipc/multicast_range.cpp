@@ -56,7 +56,8 @@ MulticastRange::MulticastRange(Rank& rank, std::size_t bytes) {
         mapped_own_ = Mapping(own_.base(), size, memory);
         allow(own_.base(), size, std::vector{rank.device()});
         zero(own_.base(), size);
-        // Never unbound: where this rank fails, kernels of its peers may still be on their way.
+        // Not unbound: where this rank fails, kernels of its peers may still be on their way. It
+        // stays bound until no rank of this process has the object mapped any more.
         (void)object.bind(rank.device(), memory).release();
     });
 

@@ -154,8 +154,9 @@ void Team::unbind_all(Emulator& e) {
 }
 
 char* Team::memory_of(const Emulator& e, const Binding& binding) {
+    // A mapping of memory that this process has not bound is open only to those who have a right.
     for (const auto& [base, mapping] : e.mappings) {
-        if (mapping.physical->team == nullptr && mapping.physical->file == binding.memory &&
+        if (mapping.physical->bindings > 0 && mapping.physical->file == binding.memory &&
             binding.memory_offset + binding.size <= mapping.size) {
             return static_cast<char*>(at(base));
         }

@@ -280,14 +280,20 @@ TEST_F(Multicast, ReachesWhatIsBoundBehindAMapping) {
     EXPECT_EQ(words[1], 9u);
 }
 
-// In a process of its own, which finds the object in the file TEAM.
-TEST_F(Multicast, DISABLED_IsReachedByAnotherProcess) {
-    const UniqueFd fd(::open(std::getenv("TEAM"), O_RDWR | O_CLOEXEC));
-    ASSERT_TRUE(fd);
+CUmemGenericAllocationHandle imported(const char* file) {
+    const UniqueFd fd(::open(std::getenv(file), O_RDWR | O_CLOEXEC));
     CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(cuMemImportFromShareableHandle(
+    EXPECT_OK(cuMemImportFromShareableHandle(
         &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd.get())), kPosix));
-    Range range(2 * kBlock);
+    return handle;
+}
+
+// In a process of its own, which finds the object in the file TEAM, and in the file ONE the memory
+// of a device, to which it has no rights.
+TEST_F(Multicast, DISABLED_IsReachedByAnotherProcess) {
+    const CUmemGenericAllocationHandle handle = imported("TEAM"), one = imported("ONE");
+    Range range(2 * kBlock), closed(2 * kBlock);
+    ASSERT_OK(cuMemMap(closed.base(), 2 * kBlock, 0, one, 0));
     ASSERT_OK(cuMemMap(range.base(), 2 * kBlock, 0, handle, 0));
     ASSERT_OK(give_access(range.base(), 2 * kBlock));
     ASSERT_OK(run(1, 1, [&](const simt::ThreadBlock& block) {
@@ -297,7 +303,9 @@ TEST_F(Multicast, DISABLED_IsReachedByAnotherProcess) {
     }));
     ASSERT_OK(cuCtxSynchronize());
     EXPECT_OK(cuMemUnmap(range.base(), 2 * kBlock));
+    EXPECT_OK(cuMemUnmap(closed.base(), 2 * kBlock));
     EXPECT_OK(cuMemRelease(handle));
+    EXPECT_OK(cuMemRelease(one));
 }
 
 // Each device's memory is bound in two parts, of which this one has the addresses.
@@ -314,11 +322,14 @@ TEST_F(Multicast, TravelsToAnotherProcess) {
             ASSERT_OK(cuMulticastBindMem(object.handle, part, memory->handle(), part, kBlock, 0));
         }
     }
-    int fd = -1;
-    ASSERT_OK(cuMemExportToShareableHandle(&fd, object.handle, kPosix, 0));
+    int team = -1, one = -1;
+    ASSERT_OK(cuMemExportToShareableHandle(&team, object.handle, kPosix, 0));
+    ASSERT_OK(cuMemExportToShareableHandle(&one, memories[1]->handle(), kPosix, 0));
+    const std::string files = "=/proc/" + std::to_string(::getpid()) + "/fd/";
     expect_passes("Multicast.DISABLED_IsReachedByAnotherProcess",
-                  "TEAM=/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(fd));
-    ::close(fd);
+                  "TEAM" + files + std::to_string(team) + " ONE" + files + std::to_string(one));
+    ::close(team);
+    ::close(one);
     for (const auto& range : ranges) {
         for (const std::size_t part : {std::size_t{0}, kBlock}) {
             std::uint32_t word = 0;
