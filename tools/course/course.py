@@ -4,19 +4,15 @@ import argparse
 import difflib
 import functools
 import json
-import os
-import re
-import shlex
-import shutil
 import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import answers
 import check_tree
 import class_points as grading
+import editors
 import exercises
 import keep
 import known
@@ -180,7 +176,7 @@ def start(course, progress, args):
     if place:
         write_commands()
     if place and not args.no_open:
-        open_editor(place)
+        editors.open_at(place)
 
 
 def put_stubs(open_exercises):
@@ -215,26 +211,6 @@ def write_commands():
         subprocess.run(["./lab", "commands"], cwd=ROOT, check=False)
     except OSError:
         pass
-
-
-def open_editor(place: str):
-    """Opens a file at its line, in the editor whose terminal this is, or in $VISUAL or $EDITOR."""
-    if not sys.stdout.isatty():
-        return
-    in_code = os.environ.get("TERM_PROGRAM") == "vscode" and shutil.which("code")
-    editor = "code" if in_code else os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
-    try:
-        command = shlex.split(editor)
-        if not command:
-            return
-        if re.search("code|codium|cursor", Path(command[0]).name):
-            where = ["--goto", place]
-        else:
-            file, line = place.split(":")
-            where = [f"+{line}", file]
-        subprocess.run([*command, *where], cwd=ROOT, check=False)
-    except (OSError, ValueError) as error:
-        print(f"(could not start {editor}: {error})")
 
 
 def check(course, progress, args):
