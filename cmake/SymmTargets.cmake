@@ -116,7 +116,7 @@ function(symm_program name)
 endfunction()
 
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
-#           [NATIVE filter] [ONE_DEVICE] [LARGE])
+#           [NATIVE filter] [ONE_DEVICE] [LARGE] [QUICK])
 #
 # Each case is a separate ctest test, on emulated GPUs. PROGRAM is a target that the test starts, so
 # it is built first. NATIVE: if the machine has a GPU, the cases that match the filter also run on
@@ -125,10 +125,11 @@ endfunction()
 # time, with all ranks on one emulated device, where they share a context and wait for each other in
 # more places. Not under AddressSanitizer: they make the same accesses. LARGE: the cases fill many
 # MiB, so with small pages ThreadSanitizer would spend half of its time on page faults in its own
-# memory.
+# memory. QUICK: the cases have the label quick, and the target quick_tests builds the program: what
+# an unknown machine is tried with.
 function(symm_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT;NATIVE" "LABELS;SOURCES;LINK")
+    "ONE_DEVICE;LARGE;QUICK" "PROGRAM;TIMEOUT;NATIVE" "LABELS;SOURCES;LINK")
   if(arg_LARGE)
     string(APPEND SYMM_TSAN_OPTIONS ":no_huge_pages_for_shadow=0")  # in this function's scope
   endif()
@@ -146,7 +147,11 @@ function(symm_test name)
   if(arg_PROGRAM)
     add_dependencies(${name} ${arg_PROGRAM})
   endif()
-  symm_cases(${name} "" LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+  if(arg_QUICK)
+    add_dependencies(quick_tests ${name})
+    set(quick quick)
+  endif()
+  symm_cases(${name} "" LABELS ${arg_LABELS} ${quick} TIMEOUT ${arg_TIMEOUT})
   if(arg_NATIVE AND SYMM_GPUS)
     add_test(NAME native.${name} COMMAND ${name} "--gtest_filter=${arg_NATIVE}" --gtest_brief=1)
     set_tests_properties(native.${name} PROPERTIES LABELS "${arg_LABELS};native" TIMEOUT 300

@@ -3,8 +3,8 @@
 /// The kinds of memory: physical memory, reserved addresses, mappings, plain allocations.
 ///
 /// Physical memory is a memfd, for two reasons. It is sparse, so gigabytes cost nothing until they
-/// are written. And it is a file descriptor, so another process can get it. The page after the data
-/// (Trailer) says what properties the memory was made with:
+/// are written. And it is a file descriptor, so another process can get it. The bytes after the
+/// data (Trailer) say what properties the memory was made with:
 ///
 ///     0                          size                 size + 4096
 ///     | the allocation's bytes   | Trailer, zeros     |
@@ -31,11 +31,7 @@ class Team;
 
 /// Sizes, offsets and addresses of mappings are multiples of this, as on an H200.
 inline constexpr std::size_t kGranularity = std::size_t{2} << 20;
-inline constexpr std::size_t kPage = 4096;
-
-inline std::size_t whole_pages(std::size_t size) {
-    return (size + kPage - 1) / kPage * kPage;
-}
+inline constexpr std::size_t kTrailerBytes = 4096;
 
 inline void* at(CUdeviceptr pointer) {
     return reinterpret_cast<void*>(pointer);

@@ -59,6 +59,7 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_EMU_DEVICES", Number{0, 16}, "4"},
     {"SYMM_EMU_MEMORY", Bytes{}, "1G"},
     {"SYMM_EMU_SMS", Number{1, 1024}, "2"},
+    {"SYMM_EMU_PAGE", OneOf{{"4K", "16K", "64K"}}, "4K"},
     {"SYMM_EMU_P2P", Number{0, 2}, "1"},
     {"SYMM_EMU_FABRIC", Number{0, 1}, "0"},
     {"SYMM_EMU_MULTICAST", Number{0, 1}, "1"},

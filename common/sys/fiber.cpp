@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <new>
 
+#include "common/sys/pages.hpp"
+
 #ifdef SYMM_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -14,10 +16,11 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves the callee-saved registers (System V ABI, x86-64) on the stack and its pointer in *kept,
-// and continues where the stack `next` was left. At the start of a stack that is Fiber::live(),
-// which finds the arguments in their registers.
+// Saves the callee-saved registers on the stack and its pointer in *kept, and continues where the
+// stack `next` was left. At the start of a stack that is Fiber::live(), which finds the arguments
+// in their registers.
 extern "C" void symm_switch(void** kept, void* next, symm::Fiber* fiber);
+#ifdef __x86_64__  // System V ABI
 asm(R"(
     .text
     .hidden symm_switch
@@ -41,26 +44,65 @@ symm_switch:
     ret
     .size symm_switch, .-symm_switch
 )");
+constexpr int kSavedWords = 8;  // these, the address to continue at, and that of its caller
+constexpr int kReturnAddress = 6;
+#else  // AAPCS64
+asm(R"(
+    .text
+    .hidden symm_switch
+    .globl symm_switch
+    .type symm_switch, %function
+symm_switch:
+    sub sp, sp, #160
+    stp x19, x20, [sp]
+    stp x21, x22, [sp, #16]
+    stp x23, x24, [sp, #32]
+    stp x25, x26, [sp, #48]
+    stp x27, x28, [sp, #64]
+    stp x29, x30, [sp, #80]
+    stp d8, d9, [sp, #96]
+    stp d10, d11, [sp, #112]
+    stp d12, d13, [sp, #128]
+    stp d14, d15, [sp, #144]
+    mov x9, sp
+    str x9, [x0]
+    mov sp, x1
+    ldp x19, x20, [sp]
+    ldp x21, x22, [sp, #16]
+    ldp x23, x24, [sp, #32]
+    ldp x25, x26, [sp, #48]
+    ldp x27, x28, [sp, #64]
+    ldp x29, x30, [sp, #80]
+    ldp d8, d9, [sp, #96]
+    ldp d10, d11, [sp, #112]
+    ldp d12, d13, [sp, #128]
+    ldp d14, d15, [sp, #144]
+    add sp, sp, #160
+    ret
+    .size symm_switch, .-symm_switch
+)");
+constexpr int kSavedWords = 20;
+constexpr int kReturnAddress = 11;  // x30
+#endif
 
 namespace symm {
 namespace {
 
 // Enough for frames that a sanitizer has made larger. Only used pages cost memory.
 constexpr std::size_t kStackBytes = 256 * 1024;
-constexpr std::size_t kGuardBytes = 4096;
 
 }  // namespace
 
 SYMM_UNSEEN Fiber::Fiber() {
     // Not mmap(): ThreadSanitizer would write four times as much of its own memory.
     const long mapped =
-        ::syscall(SYS_mmap, nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+        ::syscall(SYS_mmap, nullptr, page_bytes() + kStackBytes, PROT_READ | PROT_WRITE,
                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (mapped == -1) {
         throw std::bad_alloc();
     }
-    ::mprotect(reinterpret_cast<void*>(mapped), kGuardBytes, PROT_NONE);
-    stack_ = reinterpret_cast<char*>(mapped) + kGuardBytes;
+    ::mprotect(reinterpret_cast<void*>(mapped), page_bytes(), PROT_NONE);
+    stack_ = reinterpret_cast<char*>(mapped) + page_bytes();
     empty_stack();
 #ifdef SYMM_TSAN
     context_ = __tsan_create_fiber(0);
@@ -71,15 +113,14 @@ Fiber::~Fiber() {
 #ifdef SYMM_TSAN
     __tsan_destroy_fiber(context_);
 #endif
-    ::munmap(stack_ - kGuardBytes, kGuardBytes + kStackBytes);
+    ::munmap(stack_ - page_bytes(), page_bytes() + kStackBytes);
 }
 
-// As symm_switch leaves a stack: six registers, the address to continue at, and the return address
-// of that function, which has no caller.
+// As symm_switch leaves a stack. live() has no caller.
 SYMM_UNSEEN void Fiber::empty_stack() {
-    void** const top = reinterpret_cast<void**>(stack_ + kStackBytes) - 8;
-    std::fill_n(top, 8, nullptr);
-    top[6] = reinterpret_cast<void*>(&live);
+    void** const top = reinterpret_cast<void**>(stack_ + kStackBytes) - kSavedWords;
+    std::fill_n(top, kSavedWords, nullptr);
+    top[kReturnAddress] = reinterpret_cast<void*>(&live);
     sp_ = top;
 }
 

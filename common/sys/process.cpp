@@ -42,14 +42,17 @@ std::vector<std::string> read_arguments() {
 const std::vector<std::string> arguments_at_start = read_arguments();
 
 std::vector<std::string> merged_environment(const std::vector<std::string>& additions) {
-    std::vector<std::string> all = additions;
-    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-        const std::string_view text(*entry);
+    std::vector<std::string> all;
+    const auto add = [&](std::string_view text) {
         const std::string_view name = text.substr(0, text.find('=') + 1);
-        if (std::ranges::none_of(
-                additions, [&](const std::string& added) { return added.starts_with(name); })) {
+        if (std::ranges::none_of(all,
+                                 [&](const std::string& one) { return one.starts_with(name); })) {
             all.emplace_back(text);
         }
+    };
+    std::ranges::for_each(additions, add);
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        add(*entry);
     }
     return all;
 }

@@ -29,7 +29,8 @@ struct ExitStatus {
 struct Command {
     /// The program (a path, or found in PATH), then its arguments.
     std::vector<std::string> arguments;
-    /// `NAME=value`, in place of this process's variables of that name.
+    /// `NAME=value`, in place of this process's variables of that name. Of two for one name, the
+    /// first counts.
     std::vector<std::string> environment;
     int standard_output = -1;  ///< The descriptor for its stdout, or -1 for this process's stdout.
     int standard_error = -1;   ///< The same for its stderr.

@@ -90,7 +90,8 @@ TEST(Process, TakesAddedAndReplacedVariables) {
     ::setenv("SYMM_TEST_KEPT", "kept", 1);
     ::setenv("SYMM_TEST_REPLACED", "before", 1);
     Command command = shell("echo $SYMM_TEST_KEPT $SYMM_TEST_REPLACED $SYMM_TEST_NEW");
-    command.environment = {"SYMM_TEST_REPLACED=after", "SYMM_TEST_NEW=a b"};
+    command.environment = {"SYMM_TEST_REPLACED=after", "SYMM_TEST_NEW=a b",
+                           "SYMM_TEST_REPLACED=later"};
     EXPECT_EQ(output_of(command, directory.path() / "out"), "kept after a b\n");
 }
 

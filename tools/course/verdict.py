@@ -179,8 +179,8 @@ def doing(text: str):
 
 def prepare():
     """What the first check needs before it builds."""
-    builds.configure("course")
     builds.fix_addresses()
+    builds.configure("course")
 
 
 def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdict:
@@ -248,7 +248,7 @@ def test(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of the tests. A fault of order shows differently from run to run: the tests run
     up to three times, until they show a known one."""
     begun = time.monotonic()
-    doing(f"{exercise.id}: running its tests under ThreadSanitizer")
+    doing(f"{exercise.id}: running its tests{how_tested()}")
     verdict = test_once(exercise, answer)
     for _ in range(2):
         if verdict.passed or verdict.wrong >= 0 or time.monotonic() - begun > 10:
@@ -258,6 +258,11 @@ def test(exercise: Exercise, answer: str) -> Verdict:
     return verdict
 
 
+def how_tested() -> str:
+    cache = (BUILD / "CMakeCache.txt").read_text(encoding="utf-8")
+    return ", under ThreadSanitizer" if "SYMM_SANITIZE:STRING=thread" in cache else ""
+
+
 def test_once(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of one run of the tests."""
     ended = run([str(program_of(exercise)), f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
@@ -265,7 +270,7 @@ def test_once(exercise: Exercise, answer: str) -> Verdict:
     if not ended.is_right:
         return explain(exercise, ended, answer)
     number = f"{len(ended.told.right)} test{'s' if len(ended.told.right) > 1 else ''}"
-    return Verdict(True, f"Right: {number}, under ThreadSanitizer.", raw=ended.output)
+    return Verdict(True, f"Right: {number}{how_tested()}.", raw=ended.output)
 
 
 def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:

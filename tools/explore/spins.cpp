@@ -16,8 +16,12 @@ constexpr std::size_t kMostIdleLoads = 256;
 /// With so many earlier loads of the same word a load is compared.
 constexpr int kMostCompared = 4;
 
-/// Bytes below a frame address where a function has saved the registers of its caller (x86-64).
+/// Bytes below a frame address where a function has saved registers of its caller.
+#ifdef __x86_64__
 constexpr std::ptrdiff_t kSavedRegisters = 5 * 8;
+#else
+constexpr std::ptrdiff_t kSavedRegisters = 8 * 8;  // d8 to d15; x19 to x28 are above
+#endif
 
 /// A hash of all that the thread has read up to now, and of where this load was in that.
 std::size_t history_since(const Thread& thread, const IdleLoad& load) {

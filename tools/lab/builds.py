@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import ninja
@@ -36,9 +37,19 @@ def usual() -> tuple:
 
 def chosen(preset: str | None) -> str:
     preset = preset or usual()[0]
-    if preset not in PRESETS:
+    if preset not in (*PRESETS, "aarch64"):
         raise Failure(f"there is no preset '{preset}': choose one of {' '.join(PRESETS)}", 2)
     return preset
+
+
+def of_architecture(name: str) -> str:
+    """The preset that builds for it."""
+    if name not in ("aarch64", "x86_64"):
+        raise Failure(f"there is no architecture '{name}': choose one of aarch64 x86_64", 2)
+    here = os.uname().machine
+    if name != here and name != "aarch64":
+        raise Failure(f"this machine is {here}: it builds for no other", 2)
+    return "emulated" if name == here else name
 
 
 def use_solved(command: str, arguments: list):
@@ -59,7 +70,7 @@ def use_solved(command: str, arguments: list):
 
 
 def require_tools(preset: str):
-    has_clang = preset in ("asan", "tsan", "course") or preset.startswith("tidy")
+    has_clang = preset in ("asan", "tsan", "course", "aarch64") or preset.startswith("tidy")
     install(*BUILD, *(SANITIZERS if has_clang else ()))
     found = re.search(r"[\d.]+", output_of("cmake", "--version") or "0")[0]
     if version(found) < (3, 25):
@@ -92,8 +103,16 @@ def configure(preset: str, is_chosen: bool = True):
     if (build / "build.ninja").exists():
         return
     require_tools(preset)
-    import cuda
-    settings = cuda.settings(needs_compiler=preset in ("release", "nvcc"))
+    if preset == "aarch64":
+        import aarch64
+        settings = aarch64.settings()
+    else:
+        import cuda
+        settings = cuda.settings(needs_compiler=preset in ("release", "nvcc"))
+    if preset == "course" and not has_thread_sanitizer():
+        print("ThreadSanitizer does not run on this machine: checks use the explorer and the tests "
+              "alone, and find fewer faults of order", flush=True)
+        settings.append("-DSYMM_SANITIZE=")
     print("preparing build/tidy for editors (once)" if preset == "tidy" else
           f"configuring build/{preset}", flush=True)
     source = ROOT
@@ -124,6 +143,18 @@ def build_chosen(args, *targets: str) -> str:
     return f"build/{preset}/bin"
 
 
+def has_thread_sanitizer() -> bool:
+    """Whether a program with it starts here. On some kernels it does not find room for its shadow
+    memory."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "empty.cpp"), Path(folder, "empty")
+        source.write_text("int main() {}\n", encoding="ascii")
+        return all(subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  check=False).returncode == 0
+                   for command in (["clang++", "-fsanitize=thread", source, "-o", program],
+                                   [program]))
+
+
 def fix_addresses():
     """ThreadSanitizer's shadow memory does not fit if more than 28 bits of addresses are random.
     Then this process's programs get addresses that are not random."""
@@ -145,6 +176,14 @@ def fix_addresses():
             "--security-opt=seccomp=unconfined")
 
 
+def start(preset: str, *command):
+    """Goes on as a program of this build."""
+    if preset == "aarch64":
+        import aarch64
+        command = (*aarch64.runner(), *command)
+    become(*command)
+
+
 def targets_of(lab: str | None) -> list:
     """With the tests that have this lab's label."""
     if lab is None:
@@ -160,16 +199,20 @@ def only_build(args):
 def test(args):
     lab = args.nn and lab_named(args.nn)
     preset = chosen(args.preset)
-    build_chosen(args, *targets_of(lab))
+    foreign = preset == "aarch64"
+    build_chosen(args, *(["quick_tests"] if foreign else targets_of(lab)))
+    if foreign:
+        import aarch64
+        args.arguments = ["-L", "quick", "-E", "|".join(aarch64.NOT_UNDER_QEMU), *args.arguments]
     # The tests start their own ranks, also if this process is a rank of a launcher's.
     for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
         os.environ.pop(name, None)
     if preset == "tsan":
         fix_addresses()
     # Two per processor: tests spend half of their time waiting.
-    become("ctest", "--preset", preset, f"-j{2 * len(os.sched_getaffinity(0))}",
-           "--no-tests=error", *["--progress"] * sys.stdout.isatty(),  # one line instead of two
-           *(["-L", f"lab{lab[:2]}"] if lab else []), *args.arguments)
+    start(preset, "ctest", "--preset", preset, f"-j{2 * len(os.sched_getaffinity(0))}",
+          "--no-tests=error", *["--progress"] * sys.stdout.isatty(),  # one line instead of two
+          *(["-L", f"lab{lab[:2]}"] if lab else []), *args.arguments)
 
 
 def install_library(args):

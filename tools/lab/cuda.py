@@ -36,10 +36,7 @@ def settings(needs_compiler: bool) -> list:
     instead of nvcc."""
     nvcc = find_nvcc()
     if not nvcc and not needs_compiler:
-        if not HEADERS.is_dir():
-            fetch("headers", HEADERS, "6 MB, 26 MB unpacked")
-        return [f"-DCUDAToolkit_ROOT={HEADERS}",
-                f"-DCUDAToolkit_SENTINEL_FILE={HEADERS}/version.txt"]
+        return headers()
     if not nvcc:
         fetch("compiler", PRIVATE, "104 MB, 270 MB unpacked")
         nvcc = f"{PRIVATE}/bin/nvcc"
@@ -47,9 +44,17 @@ def settings(needs_compiler: bool) -> list:
     return [f"-DCUDAToolkit_ROOT={nvcc.removesuffix('/bin/nvcc')}"]  # for emulated GPUs only
 
 
-def fetch(what: str, folder: Path, size: str):
+def headers(machine: str = "") -> list:
+    """CMake's arguments: NVIDIA's headers and runtime alone, for another machine if it is named."""
+    folder = HEADERS.with_name(f"{HEADERS.name}-{machine}") if machine else HEADERS
+    if not folder.is_dir():
+        fetch("headers", folder, "6 MB, 26 MB unpacked", machine)
+    return [f"-DCUDAToolkit_ROOT={folder}", f"-DCUDAToolkit_SENTINEL_FILE={folder}/version.txt"]
+
+
+def fetch(what: str, folder: Path, size: str, machine: str = ""):
     """Installs NVIDIA's wheels of cuda_WHAT.txt."""
-    if platform.machine() != "x86_64":
+    if platform.machine() not in ("x86_64", "aarch64"):
         raise Failure(f"{NONE}: install one, or set CUDA_HOME to its folder")
     driver = re.search(r"CUDA Version: *([\d.]+)", output_of("nvidia-smi"))
     if driver and version(driver[1]) < (13, 0):
@@ -59,10 +64,11 @@ def fetch(what: str, folder: Path, size: str):
         install("python3-pip")
         if not has_pip():
             raise Failure(f"{NONE}, and pip is missing: install either, or set CUDA_HOME")
-    print(f"{NONE}: fetching NVIDIA's {what} 13.0 from PyPI\n(once, {size}) into {folder}. Delete "
+    why = f"for {machine}" if machine else NONE
+    print(f"{why}: fetching NVIDIA's {what} 13.0 from PyPI\n(once, {size}) into {folder}. Delete "
           "that folder to remove it.", flush=True)
     with fetched(folder, f"cuda_{what}.txt", f"could not fetch CUDA's {what} (above): try again, "
-                 "or install the CUDA Toolkit") as wheels:
+                 "or install the CUDA Toolkit", machine) as wheels:
         toolkit = wheels / "nvidia/cu13"
         # nvcc and CMake look for these, but the wheels lack them.
         (toolkit / "lib64").symlink_to("lib")

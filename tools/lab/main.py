@@ -156,9 +156,11 @@ def parser_of(command: Command) -> Parser:
         parser.add_argument(option, action="store_true", help=text)
     if "builds" in command.flags:
         parser.add_argument("--preset", metavar="NAME", help=f"of CMake: {PRESETS}")
+        parser.add_argument("--arch", metavar="NAME", help="aarch64: build for Arm processors, and "
+                            "run that under qemu; of the tests, those labelled quick")
     usage = f"./lab {command.name} {command.usage}".rstrip()
     options = "".join(f" [{option}]" for option in command.options)
-    parser.usage = usage + options + " [--preset NAME]" * ("builds" in command.flags)
+    parser.usage = usage + options + " [--preset NAME | --arch NAME]" * ("builds" in command.flags)
     return parser
 
 
@@ -188,6 +190,7 @@ def prepare(args, argv: list):
     if flags:
         import builds
     if "builds" in flags:
+        args.preset = builds.of_architecture(args.arch) if args.arch else args.preset
         builds.chosen(args.preset)
     if "solved" in flags:
         builds.use_solved(args.command.name, argv)

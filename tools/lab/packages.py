@@ -93,17 +93,25 @@ def has_pip() -> bool:
 
 
 @contextlib.contextmanager
-def fetched(folder: Path, requirements: str, cannot: str):
-    """Yields a temporary folder next to the final one, with the wheels of tools/lab/REQUIREMENTS.
-    Raises Failure(cannot) if they cannot be fetched."""
+def temporary(folder: Path):
+    """Yields a temporary folder next to the final one."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.") as scratch:
-        wheels = Path(scratch, "wheels")
+        yield Path(scratch)
+
+
+@contextlib.contextmanager
+def fetched(folder: Path, requirements: str, cannot: str, machine: str = ""):
+    """Yields a temporary folder next to the final one, with the wheels of tools/lab/REQUIREMENTS,
+    for another machine if one is named. Raises Failure(cannot) if they cannot be fetched."""
+    platforms = [f"--platform={kind}_{machine}" for kind in ("manylinux2014", "manylinux_2_17")]
+    with temporary(folder) as scratch:
+        wheels = scratch / "wheels"
         if subprocess.run(
                 [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
                  "--root-user-action", "ignore", "--no-deps", "--only-binary", ":all:",
-                 "--require-hashes", "--target", wheels, "-r", HERE / requirements],
-                check=False).returncode != 0:
+                 "--require-hashes", "--target", wheels, "-r", HERE / requirements,
+                 *(platforms if machine else ())], check=False).returncode != 0:
             raise Failure(cannot)
         yield wheels
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import builds
 import tool
-from builds import build_chosen
+from builds import build_chosen, chosen, start
 from labs import lab_named
 from packages import install, output_of
 from tool import Failure, become
@@ -17,7 +17,7 @@ from tool import Failure, become
 
 def run(args):
     lab = lab_named(args.nn)
-    become(f"{build_chosen(args, lab)}/{lab}", *args.arguments)
+    start(chosen(args.preset), f"{build_chosen(args, lab)}/{lab}", *args.arguments)
 
 
 #: Algorithms that ./lab bench makes a shared object of.
@@ -27,10 +27,10 @@ OWN = sorted(path.stem for path in (tool.ROOT / "symm/examples").glob("*.cu"))
 def bench(args):
     own = args.nn if args.nn in OWN else ""
     program = f"{lab_named('06' if own else args.nn)}_bench"
-    preset = builds.chosen(args.preset)
-    if preset.endswith("san"):
-        raise Failure(f"preset {preset} has no benchmarks: times under a sanitizer mean nothing",
-                      2)
+    preset = chosen(args.preset)
+    if preset.endswith("san") or preset == "aarch64":
+        raise Failure(f"preset {preset} has no benchmarks: times under "
+                      f"{'qemu' if preset == 'aarch64' else 'a sanitizer'} mean nothing", 2)
     bench = f"{build_chosen(args, program, *[f'symm_{own}'] * bool(own))}/{program}"
     if own:
         os.environ["SYMM_ALGORITHMS"] = os.path.abspath(f"build/{preset}/lib/libsymm_{own}.so")
@@ -76,8 +76,8 @@ def trace(args):
             print("(no changes)")
         return 0 if status == 1 else status
     program = f"{build_chosen(args, '06_allreduce_trace')}/06_allreduce_trace"
-    become(program, "--recording", recordings[-1], *([args.step] if args.step else []),
-           *args.arguments)
+    start(chosen(args.preset), program, "--recording", recordings[-1],
+          *([args.step] if args.step else []), *args.arguments)
 
 
 def scenes_of(source: Path) -> str:

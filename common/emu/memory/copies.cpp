@@ -15,6 +15,7 @@
 #include "common/emu/memory/fault_guard.hpp"
 #include "common/emu/memory/lossy.hpp"
 #include "common/emu/streams/graphs.hpp"
+#include "common/sys/pages.hpp"
 
 namespace symm::emu {
 namespace {
@@ -29,14 +30,29 @@ void write(char* to, Value value, std::size_t bytes) {
     }
 }
 
+// Whether pages that are returned to the system become zero: qemu ignores MADV_REMOVE.
+bool can_remove_pages() {
+    void* const page =
+        ::mmap(nullptr, page_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return false;
+    }
+    auto* const word = static_cast<volatile int*>(page);
+    *word = 1;
+    const bool removed = ::madvise(page, page_bytes(), MADV_REMOVE) == 0 && *word == 0;
+    ::munmap(page, page_bytes());
+    return removed;
+}
+
 // Large memory becomes zero at once when its pages are returned to the system. Its first bytes are
 // written all the same: kernels poll words there, and ThreadSanitizer should see which thread wrote
 // them.
 template <class Value>
 void write_fast(char* to, Value value, std::size_t bytes) {
     constexpr std::size_t kFirst = 64 * 1024;
-    const std::size_t pages = bytes / 4096 * 4096;
-    if (value == 0 && bytes >= kGranularity &&
+    const std::size_t pages = bytes / page_bytes() * page_bytes();
+    static const bool can_remove = can_remove_pages();
+    if (value == 0 && bytes >= kGranularity && can_remove &&
         ::madvise(to + kFirst, pages - kFirst, MADV_REMOVE) == 0) {
         write(to + pages, value, bytes - pages);
         bytes = kFirst;

@@ -5,8 +5,8 @@
 /// An object is a physical allocation (kinds_of_memory.hpp) without bytes of its own. Its file
 /// holds the team and what is bound, and every process that has a handle maps it:
 ///
-///     0            sizeof(TeamState)           in whole pages          + 4096
-///     | the team   | zeros                     | Trailer, zeros        |
+///     0            sizeof(TeamState)       + 4096
+///     | the team   | Trailer, zeros        |
 ///
 /// Nothing is ever accessible where an object is mapped: a plain access faults, which on a GPU is
 /// undefined. Only the multimem functions (simt/multimem.hpp) reach the memory of all devices,

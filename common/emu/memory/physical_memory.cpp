@@ -12,14 +12,15 @@
 #include <cstring>
 
 #include "common/emu/memory/multicast.hpp"
+#include "common/sys/pages.hpp"
 
 namespace symm::emu {
 namespace {
 
 constexpr char kMagic[16] = "symm physical 1";
-constexpr std::size_t kTeamBytes = (sizeof(TeamState) + kPage - 1) / kPage * kPage;
+constexpr std::size_t kTeamBytes = sizeof(TeamState);
 
-// The content of the page after the data, for a process that imports the memory.
+// The beginning of the bytes after the data, for a process that imports the memory.
 struct Trailer {
     char magic[sizeof(kMagic)];
     CUmemAllocationProp properties;
@@ -64,11 +65,11 @@ bool write_trailer(const Physical& physical) {
 bool read_trailer(Physical& physical) {
     struct stat status {};
     if (::fstat(physical.fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
-        status.st_size <= static_cast<off_t>(kPage)) {
+        status.st_size <= static_cast<off_t>(kTrailerBytes)) {
         return false;
     }
     Trailer trailer{};
-    const off_t size = status.st_size - static_cast<off_t>(kPage);
+    const off_t size = status.st_size - static_cast<off_t>(kTrailerBytes);
     physical.size = static_cast<std::size_t>(size);
     const bool read =
         ::pread(physical.fd.get(), &trailer, sizeof(trailer), size) == sizeof(trailer);
@@ -175,7 +176,7 @@ CUmemGenericAllocationHandle keep_object(Emulator& e, const CUmulticastObjectPro
     object->size = properties.size;
     object->properties.requestedHandleTypes =
         static_cast<CUmemAllocationHandleType>(properties.handleTypes);
-    object->fd = new_memory_file("symm-multicast", kTeamBytes + kPage);
+    object->fd = new_memory_file("symm-multicast", kTeamBytes + kTrailerBytes);
     object->team = std::make_shared<Team>(object->fd.get());
     (*object->team)->properties = properties;
     if (!write_trailer(*object)) {
@@ -205,7 +206,7 @@ void cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     physical->properties = *properties;
     const Changing e;
     check_room(*e, physical->owner(), size);
-    physical->fd = new_memory_file("symm-physical", size + kPage);
+    physical->fd = new_memory_file("symm-physical", size + kTrailerBytes);
     if (!write_trailer(*physical)) {
         refuse(shortage("memfd_create", errno));
     }

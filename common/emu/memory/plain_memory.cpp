@@ -8,6 +8,7 @@
 #include "common/emu/memory/physical_memory.hpp"
 #include "common/emu/streams/contexts.hpp"
 #include "common/emu/streams/graphs.hpp"
+#include "common/sys/pages.hpp"
 
 namespace symm::emu {
 namespace {
@@ -51,7 +52,8 @@ void give_back(CUdeviceptr pointer, Kind kind, CUresult unknown = CUDA_ERROR_INV
 bool is_mapped(CUdeviceptr pointer, std::size_t size) {
     unsigned char resident = 0;
     const CUdeviceptr end = pointer + size;
-    for (CUdeviceptr page = pointer / kPage * kPage; page < end; page += kPage) {
+    for (CUdeviceptr page = pointer / page_bytes() * page_bytes(); page < end;
+         page += page_bytes()) {
         if (::mincore(at(page), 1, &resident) != 0) {
             return false;
         }

@@ -10,6 +10,7 @@
 #include "common/emu/memory/address_space.hpp"
 #include "common/emu/memory/physical_memory.hpp"
 #include "common/emu/streams/contexts.hpp"
+#include "common/sys/pages.hpp"
 
 namespace symm::emu {
 namespace {
@@ -110,7 +111,7 @@ void cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* 
 void cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t size,
                                    CUmemRangeHandleType type, unsigned long long flags) {
     refuse_if(handle == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0 ||
-              size == 0 || pointer % kPage != 0 || size % kPage != 0);
+              size == 0 || pointer % page_bytes() != 0 || size % page_bytes() != 0);
     const Reading e;
     const auto mapping = entry_at(e->mappings, pointer, size);
     const auto plain = entry_at(e->plain, pointer);

@@ -6,6 +6,7 @@
 
 #include "common/emu/tests/support.hpp"
 #include "common/sys/descriptor.hpp"
+#include "common/sys/pages.hpp"
 
 namespace symm::emu {
 namespace {
@@ -79,7 +80,7 @@ TEST_F(OfDevices, IsAsLargeAsTheDeviceAndNoLarger) {
     }
     Allocation plain(1);
     ASSERT_OK(cuMemGetInfo(&free_now, &total));
-    EXPECT_EQ(free_now, free_before - 4096);
+    EXPECT_EQ(free_now, free_before - page_bytes());
 }
 
 TEST_F(OfDevices, IsMappedOnlyInsideAReservation) {

@@ -48,6 +48,14 @@ struct Case {
     std::vector<Body> ranks;
 };
 
+#ifdef __x86_64__
+#define STORE "movl %1, (%0)"
+#define LOAD "movl (%1), %0"
+#else
+#define STORE "str %w1, [%0]"
+#define LOAD "ldr %w0, [%1]"
+#endif
+
 const Case kCases[] = {
     {"a store that is not instrumented",
      "=> numbers.3. has changed by an access that the explorer does not see$",
@@ -55,7 +63,7 @@ const Case kCases[] = {
     {"a store by inline assembly",
      "behind has changed by an access .* not see: found by a plain load by r0.b0.t0",
      {[] {
-         asm volatile("movl $7, (%0)" : : "r"(behind) : "memory");
+         asm volatile(STORE : : "r"(behind), "r"(7) : "memory");
          *numbers = *behind;
      }}},
     {"a load by inline assembly",
@@ -64,7 +72,7 @@ const Case kCases[] = {
      {[] {
          *numbers = 1;
          std::uint32_t value = 0;
-         asm volatile("movl (%1), %0" : "=r"(value) : "r"(behind) : "memory");
+         asm volatile(LOAD : "=r"(value) : "r"(behind) : "memory");
          *wide = value;
          *numbers = 2;
      }}},
