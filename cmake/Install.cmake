@@ -1,6 +1,6 @@
 # `./lab install P` installs the library symm::symm: its archives, the headers in symm/include with
-# all that they include, and a package for find_package(symm). Skipped if this project is part of
-# another one.
+# all that they include, and a package for find_package(symm); and symm::c, the component c of that
+# package. Skipped if this project is part of another one.
 
 # symm_install_headers(HEADERS file... [argument of install()...]): with all that they include.
 function(symm_install_headers)
@@ -53,4 +53,5 @@ function(symm_install target)
   install(FILES cmake/CudaToolkit.cmake cmake/Kernels.cmake "${package}/symmConfig.cmake"
     "${package}/symmConfigVersion.cmake" DESTINATION lib/cmake/symm)
   install(EXPORT symm NAMESPACE symm:: FILE symmTargets.cmake DESTINATION lib/cmake/symm)
+  install(EXPORT symm_c NAMESPACE symm:: FILE symmCTargets.cmake DESTINATION lib/cmake/symm)
 endfunction()
