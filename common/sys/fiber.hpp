@@ -44,11 +44,13 @@ private:
     void (*body_)(void*) = nullptr;
     void* argument_ = nullptr;
     bool ended_ = true;
-    void* context_ = nullptr;  ///< ThreadSanitizer's.
-    void* thread_context_ = nullptr;
-    void* fake_stack_ = nullptr;  ///< AddressSanitizer's.
-    const void* thread_stack_ = nullptr;
-    std::size_t thread_stack_bytes_ = 0;
+    // ThreadSanitizer's:
+    [[maybe_unused]] void* context_ = nullptr;
+    [[maybe_unused]] void* thread_context_ = nullptr;
+    // AddressSanitizer's:
+    [[maybe_unused]] void* fake_stack_ = nullptr;
+    [[maybe_unused]] const void* thread_stack_ = nullptr;
+    [[maybe_unused]] std::size_t thread_stack_bytes_ = 0;
 };
 
 }  // namespace symm

@@ -620,7 +620,7 @@ def run(args) -> int:
             args.id, args.answer = None, [args.id, *args.answer]  # ./lab check ANSWER
         return COMMANDS[args.command.name](course, progress, args) or 0
     except (OSError, UnicodeDecodeError) as error:
-        raise CourseError(str(error)) from None
+        raise CourseError(tool.told(error)) from None
     except EOFError:
         print()
         return 130

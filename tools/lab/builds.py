@@ -69,13 +69,36 @@ def use_solved(command: str, arguments: list):
     become(ROOT / "build/solved/lab", *arguments)
 
 
+def needs_clang(preset: str) -> bool:
+    return preset in ("asan", "tsan", "course", "aarch64") or preset.startswith("tidy")
+
+
 def require_tools(preset: str):
-    has_clang = preset in ("asan", "tsan", "course", "aarch64") or preset.startswith("tidy")
-    install(*BUILD, *(SANITIZERS if has_clang else ()))
+    install(*BUILD, *(SANITIZERS if needs_clang(preset) else ()))
     found = re.search(r"[\d.]+", output_of("cmake", "--version") or "0")[0]
     if version(found) < (3, 25):
         raise Failure(f"CMake {found} is older than 3.25 (Debian 12, Ubuntu 24.04; else pip "
                       "install cmake)")
+
+
+def compilers(preset: str) -> list:
+    """CMake's arguments if $CXX names a compiler: presets that need clang have one of their own."""
+    cxx = os.environ.get("CXX", "")
+    is_clang = "clang" in Path(cxx).name
+    if not cxx or preset == "aarch64" or (needs_clang(preset) and not is_clang):
+        return []
+    c = cxx.replace("clang++", "clang") if is_clang else cxx.replace("g++", "gcc")
+    return [f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_C_COMPILER={os.environ.get('CC') or c}"]
+
+
+def has_other_compiler(build: Path, wanted: list) -> bool:
+    """Whether the build was configured with another compiler than the one that is wanted."""
+    cache = build / "CMakeCache.txt"
+    if not wanted or not cache.exists():
+        return False
+    found = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)", cache.read_text(), re.M)
+    cxx = wanted[0].partition("=")[2]
+    return bool(found) and os.path.realpath(found[1]) != os.path.realpath(shutil.which(cxx) or cxx)
 
 
 def configure(preset: str, is_chosen: bool = True):
@@ -100,6 +123,9 @@ def configure(preset: str, is_chosen: bool = True):
         if not link.is_symlink() or os.readlink(link) != f"{preset}/bin":
             link.unlink(missing_ok=True)
             link.symlink_to(f"{preset}/bin")
+    wanted = compilers(preset)
+    if has_other_compiler(build, wanted):
+        shutil.rmtree(build)
     if (build / "build.ninja").exists():
         return
     require_tools(preset)
@@ -120,8 +146,9 @@ def configure(preset: str, is_chosen: bool = True):
         import check_tree
         check_tree.make("course")
         source = check_tree.TREE
-    ended = subprocess.run(["cmake", "--preset", preset, "-B", build, *settings], cwd=source,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    ended = subprocess.run(["cmake", "--preset", preset, "-B", build, *settings, *wanted],
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+                           cwd=source)
     if ended.returncode != 0:
         output = ended.stdout.decode(errors="replace")
         sys.stderr.write(output)
@@ -146,12 +173,13 @@ def build_chosen(args, *targets: str) -> str:
 def has_thread_sanitizer() -> bool:
     """Whether a program with it starts here. On some kernels it does not find room for its shadow
     memory."""
+    cxx = next((word.partition("=")[2] for word in compilers("course")), "clang++")
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "empty.cpp"), Path(folder, "empty")
         source.write_text("int main() {}\n", encoding="ascii")
         return all(subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   check=False).returncode == 0
-                   for command in (["clang++", "-fsanitize=thread", source, "-o", program],
+                   for command in ([cxx, "-fsanitize=thread", source, "-o", program],
                                    [program]))
 
 

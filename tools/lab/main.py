@@ -216,7 +216,7 @@ def main() -> int:
         status = getattr(importlib.import_module(module), function)(args) or 0
         return status if status >= 0 else 128 - status  # negative: the number of a signal
     except (Failure, OSError) as error:
-        print(f"./lab: {error}", file=sys.stderr)
+        print(f"./lab: {tool.told(error)}", file=sys.stderr)
         return getattr(error, "status", 1)
 
 

@@ -1,5 +1,6 @@
 """The start and the end of a Python tool that starts other programs."""
 
+import errno
 import os
 import signal
 import sys
@@ -17,6 +18,15 @@ class Failure(Exception):
     def __init__(self, message: str, status: int | None = None):
         super().__init__(message)
         self.status = self.status if status is None else status
+
+
+def told(error: Exception) -> str:
+    """An error in words for the user."""
+    file = str(getattr(error, "filename", ""))
+    if getattr(error, "errno", 0) in (errno.EACCES, errno.EROFS) and file.startswith(str(ROOT)):
+        return (f"{file}: {os.strerror(error.errno)}. ./lab writes in the repository's folder: "
+                "take a copy that is yours (git clone)")
+    return str(error)
 
 
 def run(main):
