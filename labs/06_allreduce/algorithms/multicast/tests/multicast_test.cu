@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "common/cuda/copy.hpp"
@@ -38,26 +40,47 @@ TEST_F(MulticastCalls, OfEverySize) {
     });
 }
 
+/// What becomes of one element of each rank.
+template <class T>
+T reduced(Side& side, const Arithmetic& arithmetic, T mine) {
+    const CUdeviceptr in = side.allocate(64);
+    const CUdeviceptr out = side.allocate(64);
+    copy_to_device(in, &mine, sizeof(mine));
+    side.rank.bootstrap().barrier("filled");
+    side.call(in, out, 1, arithmetic, Algorithm::kMulticast);
+    side.synchronize();
+    T result;
+    copy_to_host(&result, out, sizeof(result));
+    return result;
+}
+
 // 256 + 1 + 1 and the like, in any order: a sum that is rounded after each step is too small.
 template <class T>
 void expect_rounded_once(Side& side, DataType type, float large) {
-    const CUdeviceptr in = side.allocate(64);
-    const CUdeviceptr out = side.allocate(64);
     const T mine(side.rank.rank() == 0 ? large : 1.0F);
     for (int again = 0; again < 10; ++again) {
-        copy_to_device(in, &mine, sizeof(mine));
-        side.rank.bootstrap().barrier("filled");
-        side.call(in, out, 1, {type}, Algorithm::kMulticast);
-        side.synchronize();
-        T sum;
-        copy_to_host(&sum, out, sizeof(sum));
-        EXPECT_EQ(static_cast<float>(sum), large + 2);
+        EXPECT_EQ(static_cast<float>(reduced(side, {type}, mine)), large + 2);
     }
 }
 TEST_F(MulticastCalls, OfShortFloatsRoundOnce) {
     on_ranks(3, [](Side& side) {
         expect_rounded_once<__nv_bfloat16>(side, DataType::kBfloat16, 256);
         expect_rounded_once<__half>(side, DataType::kHalf, 2048);
+    });
+}
+
+// Neighbours that are the same number as a double.
+TEST_F(MulticastCalls, OfIntegersAreExact) {
+    on_ranks(3, [](Side& side) {
+        constexpr std::int64_t kLarge = std::int64_t{1} << 60;
+        for (const DataType type : {DataType::kInt64, DataType::kUint64}) {
+            for (const auto& [op, result] :
+                 {std::pair(ReduceOp::kMin, kLarge), std::pair(ReduceOp::kMax, kLarge + 2),
+                  std::pair(ReduceOp::kSum, 3 * kLarge + 3),
+                  std::pair(ReduceOp::kAvg, kLarge + 1)}) {
+                EXPECT_EQ(reduced(side, {type, op}, kLarge + side.rank.rank()), result);
+            }
+        }
     });
 }
 
