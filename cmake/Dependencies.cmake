@@ -11,8 +11,8 @@ find_package(Threads REQUIRED GLOBAL)
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # fetched projects take the options set here
 set(BUILD_SHARED_LIBS OFF)
 set(BENCHMARK_ENABLE_TESTING OFF)
-# Of the fetched projects, only fmt is installed with the libraries: their headers include it.
-set(FMT_INSTALL ${PROJECT_IS_TOP_LEVEL})
+# None of the fetched projects is installed.
+set(FMT_INSTALL OFF)
 set(CLI11_INSTALL OFF)
 set(INSTALL_GTEST OFF)
 set(BENCHMARK_ENABLE_INSTALL OFF)
@@ -34,17 +34,16 @@ if(PROJECT_IS_TOP_LEVEL)
   FetchContent_MakeAvailable(GTest benchmark)
 endif()
 
-# fmt as a static library: see fmt_9.cpp. A fetched fmt is static already.
+# fmt is no part of the interface: users may have another version. As a static library: see
+# fmt_9.cpp.
 add_library(symm_fmt INTERFACE)
 if(fmt_VERSION MATCHES "^9\\.1" AND NOT fmt_SOURCE_DIR)
   add_library(symm_fmt_9 STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt_9.cpp")
   target_compile_features(symm_fmt_9 PRIVATE cxx_std_20)
   set_target_properties(symm_fmt_9 PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(symm_fmt_9 SYSTEM PUBLIC
-    $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+    $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
   target_link_libraries(symm_fmt INTERFACE symm_fmt_9)
-elseif(fmt_SOURCE_DIR)
-  target_link_libraries(symm_fmt INTERFACE fmt::fmt)
 else()
-  target_link_libraries(symm_fmt INTERFACE fmt::fmt-header-only)
+  target_link_libraries(symm_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt-header-only>)
 endif()

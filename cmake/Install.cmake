@@ -44,8 +44,6 @@ function(symm_install target)
   symm_install_headers(HEADERS ${headers})
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
-  # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.
-  string(REGEX REPLACE "(.+)" "\\1 EXACT" fmt_version "${fmt_VERSION}")
   configure_file(cmake/symmConfig.cmake.in "${package}/symmConfig.cmake" @ONLY)
   write_basic_package_version_file("${package}/symmConfigVersion.cmake"
     COMPATIBILITY SameMinorVersion)

@@ -7,8 +7,6 @@
 /// MPI or PyTorch can implement it with those. The implementation of this repository uses UNIX
 /// sockets (socket_bootstrap.hpp).
 
-#include <fmt/core.h>
-
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -23,6 +21,7 @@
 
 #include "common/sys/deadline.hpp"
 #include "common/sys/descriptor.hpp"
+#include "common/sys/format.hpp"
 
 namespace symm {
 
@@ -39,9 +38,10 @@ public:
     BootstrapError(int rank, bool remote, const std::string& text)
         : runtime_error(text), rank_(rank), remote_(remote) {}
     template <class... Arguments>
-    BootstrapError(int rank, bool remote, fmt::format_string<Arguments...> text,
-                   Arguments&&... arguments)
-        : BootstrapError(rank, remote, fmt::format(text, std::forward<Arguments>(arguments)...)) {}
+    requires(sizeof...(Arguments) > 0)
+        BootstrapError(int rank, bool remote, Format<std::type_identity_t<Arguments>...> format,
+                       const Arguments&... arguments)
+        : BootstrapError(rank, remote, text_of(format, arguments...)) {}
     /// The rank at fault; -1 if none is known.
     int rank() const { return rank_; }
     /// The cause is on another rank, which failed and said so, or is gone (as ncclRemoteError).

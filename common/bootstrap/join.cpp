@@ -96,8 +96,9 @@ private:
         if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
             throw BootstrapError(ranks.front(), false,
                                  "{} {} of {} did not join within {:.3g} s at the socket '{}'. {}",
-                                 ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "),
-                                 size_, deadline_.seconds(), name_, kHowToMeet);
+                                 ranks.size() == 1 ? "rank" : "ranks",
+                                 fmt::format("{}", fmt::join(ranks, ", ")), size_,
+                                 deadline_.seconds(), name_, kHowToMeet);
         }
     }
 

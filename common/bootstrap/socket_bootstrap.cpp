@@ -170,7 +170,8 @@ private:
             names.push_back(self_.name_of_rank(rank));
         }
         throw BootstrapError(missing.front(), false, "no word from {} within {:.3g} s in {}",
-                             fmt::join(names, ", "), deadline_.seconds(), what());
+                             fmt::format("{}", fmt::join(names, ", ")), deadline_.seconds(),
+                             what());
     }
 
     const SocketBootstrap& self_;

@@ -1,5 +1,6 @@
 #include "common/cuda/check.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include "common/cuda/driver.hpp"

@@ -8,23 +8,23 @@
 /// are added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Check sizes and ...`.
 
 #include <cuda.h>
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
-#include <utility>
 
 #include "common/cuda/cuda_error.hpp"
+#include "common/sys/format.hpp"
 #include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Throws CudaError unless the call succeeded. The text is formatted only then.
 template <class... Arguments>
-void cu_check(CUresult result, fmt::format_string<Arguments...> call, Arguments&&... arguments) {
+void cu_check(CUresult result, Format<std::type_identity_t<Arguments>...> call,
+              const Arguments&... arguments) {
     if (result != CUDA_SUCCESS) {
-        detail::throw_cuda_error(result, fmt::format(call, std::forward<Arguments>(arguments)...));
+        detail::throw_cuda_error(result, text_of(call, arguments...));
     }
 }
 

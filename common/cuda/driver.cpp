@@ -1,5 +1,7 @@
 #include "common/cuda/driver.hpp"
 
+#include <fmt/core.h>
+
 #include <atomic>
 #include <mutex>
 #include <stdexcept>

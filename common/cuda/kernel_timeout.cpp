@@ -1,5 +1,7 @@
 #include "common/cuda/kernel_timeout.hpp"
 
+#include <fmt/core.h>
+
 #include <exception>
 #include <stdexcept>
 

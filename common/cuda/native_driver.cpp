@@ -1,4 +1,5 @@
 #include <dlfcn.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>

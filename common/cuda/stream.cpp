@@ -1,5 +1,7 @@
 #include "common/cuda/stream.hpp"
 
+#include <fmt/core.h>
+
 #include <stdexcept>
 #include <thread>
 

@@ -1,5 +1,6 @@
 #include "common/ranks/rank.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

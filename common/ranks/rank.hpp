@@ -2,17 +2,15 @@
 /// \file
 /// A rank: its number, its GPU, its bootstrap, and what it prints.
 
-#include <fmt/core.h>
-
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/cuda/device.hpp"
 #include "common/sys/creator_process.hpp"
+#include "common/sys/format.hpp"
 #include "common/sys/named.hpp"
 
 namespace symm {
@@ -62,16 +60,18 @@ public:
 
     /// Prints text. Each line begins with `[rank] ` and is not mixed with what other ranks print.
     template <class... Arguments>
-    void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
-        print(fmt::format(text, std::forward<Arguments>(arguments)...), true);
+    void say(Format<std::type_identity_t<Arguments>...> format,
+             const Arguments&... arguments) const {
+        print(text_of(format, arguments...), true);
     }
     /// Prints one line per rank, in rank order. Collective.
     void say_in_order(std::string_view line);
     /// Prints text on rank 0 only, without a prefix: for tables and what concerns all ranks.
     template <class... Arguments>
-    void headline(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+    void headline(Format<std::type_identity_t<Arguments>...> format,
+                  const Arguments&... arguments) const {
         if (rank() == 0) {
-            print(fmt::format(text, std::forward<Arguments>(arguments)...), false);
+            print(text_of(format, arguments...), false);
         }
     }
 

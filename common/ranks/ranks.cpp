@@ -1,6 +1,7 @@
 #include "common/ranks/ranks.hpp"
 
 #include <cxxabi.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <atomic>

@@ -1,5 +1,6 @@
 #include "common/sys/log.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

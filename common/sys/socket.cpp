@@ -1,5 +1,6 @@
 #include "common/sys/socket.hpp"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/un.h>
 

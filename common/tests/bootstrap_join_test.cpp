@@ -1,5 +1,6 @@
 // How ranks that a launcher started join, and which processes the root refuses.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -2,6 +2,7 @@
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

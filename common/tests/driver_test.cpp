@@ -2,6 +2,7 @@
 
 #include "common/cuda/driver.hpp"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,6 +2,7 @@
 
 #include "common/ranks/ranks.hpp"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

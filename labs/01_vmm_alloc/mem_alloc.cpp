@@ -1,5 +1,7 @@
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>

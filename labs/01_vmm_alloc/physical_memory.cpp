@@ -2,6 +2,8 @@
 
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
+#include <fmt/core.h>
+
 #include "common/cuda/check.hpp"
 #include "common/sys/environment.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"

@@ -22,7 +22,7 @@ void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
     }
     cu_check(cuMemSetAccess(at, bytes, list.data(), list.size()),
              "cuMemSetAccess(address={:#x}, size={}, devices={}, {})", at, bytes,
-             fmt::join(devices, "+"), name_of(flags));
+             fmt::format("{}", fmt::join(devices, "+")), name_of(flags));
 }
 
 void allow_host(CUdeviceptr at, std::size_t bytes, int node) {

@@ -1,5 +1,7 @@
 #include "labs/02_access/peer_matrix.hpp"
 
+#include <fmt/core.h>
+
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/sys/table.hpp"

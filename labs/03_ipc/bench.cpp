@@ -2,6 +2,7 @@
 // new meeting of the ranks and a symmetric range; then the same with NCCL, if its library is found:
 // connect_nccl(), and ncclMemAlloc with ncclCommWindowRegister.
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <memory>

@@ -1,5 +1,6 @@
 #include "labs/03_ipc/dma_buf.hpp"
 
+#include <fmt/core.h>
 #include <linux/dma-buf.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>

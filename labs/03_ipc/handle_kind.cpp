@@ -1,5 +1,7 @@
 #include "labs/03_ipc/handle_kind.hpp"
 
+#include <fmt/core.h>
+
 #include "common/cuda/check.hpp"
 #include "common/sys/environment.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"

@@ -1,5 +1,7 @@
 #include "labs/03_ipc/legacy_ipc.hpp"
 
+#include <fmt/core.h>
+
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"

@@ -1,5 +1,6 @@
 // 03_ipc: memory that leaves a process. walk() tells the story, in seven steps.
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "labs/03_ipc/memory_handle.hpp"
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <stdexcept>
 

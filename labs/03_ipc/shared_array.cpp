@@ -1,5 +1,7 @@
 #include "labs/03_ipc/shared_array.hpp"
 
+#include <fmt/core.h>
+
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/03_ipc/memory_handle.hpp"

@@ -1,6 +1,8 @@
 // Lab 06: an AllReduce on symmetric memory. Shows each step of a program that makes one, and checks
 // every element of the result.
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <limits>

@@ -1,5 +1,7 @@
 #include "symm/nodes/node_calls.hpp"
 
+#include <fmt/core.h>
+
 #include <chrono>
 #include <cstdlib>
 

@@ -2,6 +2,8 @@
 
 #include "tools/explore/accesses.hpp"
 
+#include <fmt/core.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <utility>

@@ -1,5 +1,7 @@
 // Which values would end a wait, and what the threads of a deadlock wait for.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "tools/explore/waits.hpp"

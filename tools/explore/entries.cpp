@@ -1,6 +1,8 @@
 // Where the scene's code enters the explorer: it meets other threads, waits, or fails. Its accesses
 // enter in instrumentation.cpp.
 
+#include <fmt/core.h>
+
 #include <cstring>
 
 #include "tools/explore/exploration.hpp"

@@ -2,6 +2,8 @@
 
 #include "tools/explore/exploration.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <csignal>

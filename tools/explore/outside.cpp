@@ -1,5 +1,7 @@
 // Accesses of memory that is not the scene's: global variables, the heap, other threads' stacks.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 

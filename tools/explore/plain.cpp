@@ -1,5 +1,7 @@
 // Plain accesses, and what every access is checked for.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "tools/explore/accesses.hpp"

@@ -1,5 +1,7 @@
 #include "tools/explore/waits.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>

@@ -144,7 +144,7 @@ void run(Rank& rank, const Options& options) {
                 fmt::format("[{}, {}, {}]", json_string(place.name), place.rank, place.sender));
         }
         rank.headline("{{\"elements\": {}, \"places\": [{}],\n\"entries\": {}}}\n", count,
-                      fmt::join(lines, ", "), show::end_recording());
+                      fmt::format("{}", fmt::join(lines, ", ")), show::end_recording());
     }
     rank.bootstrap().barrier("end");
 }

@@ -1,5 +1,7 @@
 // Every driver call of every path fails once: the error names the call, and nothing leaks.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 

@@ -1,5 +1,7 @@
 // The open task: tensors are written in their first step, and read in their last.
 
+#include <fmt/core.h>
+
 #include "labs/01_vmm_alloc/few_granules.hpp"
 
 #include "common/cuda/copy.hpp"

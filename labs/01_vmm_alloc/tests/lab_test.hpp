@@ -3,6 +3,7 @@
 /// Shared by the tests of the memory labs: a fixture that counts what is left behind, and functions
 /// that make every driver call of some code fail once.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <functional>

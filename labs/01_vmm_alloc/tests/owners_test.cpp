@@ -1,5 +1,7 @@
 // PhysicalMemory, AddressRange, Mapping, DeviceBuffer and their properties.
 
+#include <fmt/core.h>
+
 #include <limits>
 #include <utility>
 

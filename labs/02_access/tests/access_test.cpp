@@ -2,6 +2,8 @@
 
 #include "labs/02_access/access.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <string>
 

@@ -2,6 +2,7 @@
 
 #include "labs/03_ipc/memory_exchange.hpp"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

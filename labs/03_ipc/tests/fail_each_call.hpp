@@ -3,6 +3,7 @@
 /// Makes each driver call of a collective path fail: all ranks have to learn of it, and nothing may
 /// be left behind. Emulated driver only.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <functional>

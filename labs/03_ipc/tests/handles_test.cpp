@@ -1,5 +1,6 @@
 // Single handles, the kind that the ranks choose, and the array of one rank.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,5 +1,6 @@
 // Ranks that are processes: copies of this program that run one of these tests.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,6 +1,7 @@
 // Every driver call that builds a symmetric range fails once: all ranks learn of it, and nothing is
 // left behind. Many rounds that succeed leave nothing either.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

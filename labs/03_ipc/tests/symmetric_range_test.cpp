@@ -2,6 +2,7 @@
 
 #include "labs/03_ipc/symmetric_range.hpp"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,7 @@
 #include "labs/05_device_prims/shared_work/work_fifo.hpp"
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <stdexcept>
 #include <utility>

@@ -2,6 +2,8 @@
 /// \file
 /// What the scenes of algorithms with a mailbox share.
 
+#include <fmt/core.h>
+
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"

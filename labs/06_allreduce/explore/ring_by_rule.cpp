@@ -1,5 +1,7 @@
 // Lab 05's ring, and each collective on it, in the scenes of by_rule.hpp.
 
+#include <fmt/core.h>
+
 #include <vector>
 
 #include "labs/05_device_prims/ring/ll.hpp"

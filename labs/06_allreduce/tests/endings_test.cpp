@@ -1,6 +1,7 @@
 // How a program ends whose rank, communicator, stream and graph have static storage, or are never
 // destroyed. It ends soon, without a crash, and its peer is told. No wait has a limit.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

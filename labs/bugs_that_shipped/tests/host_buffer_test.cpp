@@ -2,6 +2,7 @@
 
 #include "labs/bugs_that_shipped/host_buffer.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "common/sys/descriptor.hpp"

@@ -1,5 +1,6 @@
 // AllReduce over machines that are groups of threads, compared with the reference for all ranks.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

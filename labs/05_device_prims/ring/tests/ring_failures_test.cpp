@@ -1,6 +1,7 @@
 // Rings whose ranks do not call, fail, or are killed or stopped: the others end, report which rank
 // they waited for at which step, and leave nothing behind.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <array>

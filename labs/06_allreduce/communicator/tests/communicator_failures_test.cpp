@@ -1,6 +1,7 @@
 // A communicator whose other ranks fail, hang, or do not call: its kernels end, and name the rank
 // that they waited for.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // Calls that a rank refuses, or that differ from other ranks': nothing is queued for them, and no
 // later call gets their data; or the limit ends them.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,6 +2,8 @@
 /// \file
 /// Calls in chunks.
 
+#include <fmt/core.h>
+
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"

@@ -1,5 +1,7 @@
 // Calls by the copy engine, one after another, in every execution.
 
+#include <fmt/core.h>
+
 #include "labs/06_allreduce/algorithms/copy/explore/copies.hpp"
 #include "tools/explore/explore_main.hpp"
 

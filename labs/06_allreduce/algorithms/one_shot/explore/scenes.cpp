@@ -1,5 +1,7 @@
 // One shot by packets, call after call, in every execution.
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>

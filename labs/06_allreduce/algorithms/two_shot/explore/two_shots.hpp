@@ -2,6 +2,8 @@
 /// \file
 /// Calls in two shots on windows, or of each of the two alone.
 
+#include <fmt/core.h>
+
 #include <vector>
 
 #include "labs/05_device_prims/explore/symmetric.hpp"
