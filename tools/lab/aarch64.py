@@ -8,7 +8,6 @@ other, so it shows nothing of the weak order of an Arm processor.
 """
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -32,10 +31,6 @@ NOT_UNDER_QEMU = ("emu_test.Shortage", "Process.AProgramThatIsNotThereIsNamed",
                   "RangeRounds", "RangeFailures", "RankProcesses")
 
 
-def is_foreign() -> bool:
-    return platform.machine() != NAME
-
-
 def release() -> dict:
     """Of /etc/os-release: ID, VERSION_CODENAME, ..."""
     lines = Path("/etc/os-release").read_text(encoding="utf-8").splitlines()
@@ -55,7 +50,7 @@ def libraries() -> Path:
     if folder.is_dir():
         return folder
     where, components = source[about["ID"]]
-    print(f"fetching libraries for {NAME} from {about['ID'].capitalize()} (once, 20 MB)",
+    print(f"fetching libraries for {NAME} from {about['ID'].capitalize()} (once, 33 MB)",
           flush=True)
     with temporary(folder) as scratch:
         for name in ("root", "state/lists/partial", "cache/archives/partial"):
@@ -83,8 +78,6 @@ def libraries() -> Path:
 
 def settings() -> list:
     """CMake's arguments."""
-    if not is_foreign():
-        return cuda.settings(needs_compiler=False)
     install("g++-aarch64-linux-gnu", "qemu-user-static")
     return [f"-DCMAKE_TOOLCHAIN_FILE={ROOT}/cmake/Aarch64.cmake",
             f"-DSYMM_AARCH64_LIBRARIES={libraries()}", *cuda.headers(NAME)]
@@ -92,8 +85,6 @@ def settings() -> list:
 
 def runner() -> list:
     """The words before a command that runs programs for aarch64."""
-    if not is_foreign():
-        return []
     os.environ["QEMU_LD_PREFIX"] = str(libraries())
     if any(REGISTERED.glob("qemu-aarch64")):
         return []
