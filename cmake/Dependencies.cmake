@@ -34,16 +34,9 @@ if(PROJECT_IS_TOP_LEVEL)
   FetchContent_MakeAvailable(GTest benchmark)
 endif()
 
-# fmt is no part of the interface: users may have another version. As a static library: see
-# fmt_9.cpp.
-add_library(symm_fmt INTERFACE)
-if(fmt_VERSION MATCHES "^9\\.1" AND NOT fmt_SOURCE_DIR)
-  add_library(symm_fmt_9 STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt_9.cpp")
-  target_compile_features(symm_fmt_9 PRIVATE cxx_std_20)
-  set_target_properties(symm_fmt_9 PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_include_directories(symm_fmt_9 SYSTEM PUBLIC
-    $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)
-  target_link_libraries(symm_fmt INTERFACE symm_fmt_9)
-else()
-  target_link_libraries(symm_fmt INTERFACE $<BUILD_INTERFACE:fmt::fmt-header-only>)
-endif()
+# fmt is no part of the interface: users may have another version. As a static library: see fmt.cpp.
+add_library(symm_fmt STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt.cpp")
+target_compile_features(symm_fmt PRIVATE cxx_std_20)
+set_target_properties(symm_fmt PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(symm_fmt SYSTEM PUBLIC
+  $<BUILD_INTERFACE:$<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>>)

@@ -16,6 +16,11 @@ if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(symm_warnings INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+    target_compile_options(symm_warnings INTERFACE  # it ignores members' [[maybe_unused]]
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-attributes>
+      $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-attributes>)
+  endif()
 endif()
 if(SYMM_WARNINGS_AS_ERRORS)
   # The newest clang warns of what std::stable_sort of older libraries does.

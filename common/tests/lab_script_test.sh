@@ -118,14 +118,15 @@ for program in sh id env readlink dirname; do ln -s "$(command -v $program)" "$m
 expect 1 'there is no python3: install Python 3.10 or newer' env PATH="$machine/bare" ./lab list
 
 # The addresses of ThreadSanitizer's programs.
-addresses() {  # bits that are random, what personality() returns when it sets the addresses
+addresses() {  # bits that are random, what personality() returns when it sets the addresses, and
+    # when it is asked
     python3 -B -c "
 import ctypes, builds, tool
 set = []
 class Libc:
     def personality(self, flags):
         if flags.value == 0xFFFFFFFF:
-            return 8
+            return ${3:-8}
         set.append(hex(flags.value))
         return $2
 ctypes.CDLL = lambda _: Libc()
@@ -140,6 +141,7 @@ expect 0 '[]' addresses 28 0
 expect 0 '[]' addresses '' 0
 expect 0 "['0x40008']" addresses 32 0
 expect 0 'sudo sysctl vm.mmap_rnd_bits=28' addresses 32 -1
+expect 0 'sudo sysctl vm.mmap_rnd_bits=28' addresses 32 0 -1
 
 mkdir "$machine/modules"
 stands_for nvidia-smi <<<'echo "| Driver Version: 550.54   CUDA Version: 12.4 |"'
@@ -184,6 +186,13 @@ stands_for dpkg-query <<<'echo installed'
 stands_for cmake <<<'[[ "$1" != --version ]] || exec echo cmake version 3.25.1
                      echo "No space left on device"; exit 1'
 expect 1 'no space is left on a disk' "$copy/lab" build --preset debug
+# A build whose toolkit is gone from the cache is configured anew.
+echo "CUDAToolkit_ROOT:PATH=$machine/it's a cache" >"$copy/build/emulated/CMakeCache.txt"
+expect 0 '' "$copy/lab" build
+rm -r "$machine/it's a cache"
+expect 1 'configuring build/emulated' "$copy/lab" build
+expect 0 "$root/build/cache" in_lab \
+    'cuda.os.access = lambda *_: False; import packages; print(packages.cache_folder())'
 stands_for cmake <<<'echo cmake version 3.9.2'
 expect 1 'CMake 3.9.2 is older than 3.25' "$copy/lab" build --preset debug
 mv "$copy" "$machine/\""

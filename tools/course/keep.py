@@ -95,7 +95,7 @@ def require_place():
     except GitError as error:
         why = str(error).split("\n")[0]
     print(f"(Only these files keep your answers, and ./lab update cannot take a newer version: "
-          f"{why}.\nIn a git clone there is a branch for them.)\n")
+          f"{why}.\nIn a git clone there is a branch for them.)\n", flush=True)
 
 
 def commit(verb: str, changes: list, notes: str = ""):

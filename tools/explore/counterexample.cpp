@@ -170,10 +170,9 @@ std::vector<long> reasons(long number, const Told& told) {
             reasons.push_back(i);
         }
     }
-    const auto others = std::stable_partition(reasons.begin(), reasons.end(),
-                                              [&](long i) { return is_news(told.step(i)); });
-    if (others != reasons.begin()) {
-        reasons.erase(others, reasons.end());
+    const auto is_old = [&](long i) { return !is_news(told.step(i)); };
+    if (!std::ranges::all_of(reasons, is_old)) {
+        std::erase_if(reasons, is_old);
     } else {
         const long news = told.last_before(
             number, [&](const ReportedStep& step) { return step.what == "load" && is_news(step); });

@@ -1,5 +1,6 @@
 """Configures and builds with CMake's presets, and tests and installs what was built."""
 
+import errno
 import functools
 import os
 import re
@@ -101,6 +102,13 @@ def has_other_compiler(build: Path, wanted: list) -> bool:
     return bool(found) and os.path.realpath(found[1]) != os.path.realpath(shutil.which(cxx) or cxx)
 
 
+def has_toolkit(build: Path) -> bool:
+    """Whether the headers are still there: the user may have emptied the cache."""
+    cache = build / "CMakeCache.txt"
+    found = cache.exists() and re.search(r"^CUDAToolkit_ROOT:\w+=(.*)", cache.read_text(), re.M)
+    return not found or os.path.isdir(found[1])
+
+
 def configure(preset: str, is_chosen: bool = True):
     """Has CMake configure build/PRESET, if it has not."""
     build = ROOT / "build" / preset
@@ -126,8 +134,10 @@ def configure(preset: str, is_chosen: bool = True):
     wanted = compilers(preset)
     if has_other_compiler(build, wanted):
         shutil.rmtree(build)
-    if (build / "build.ninja").exists():
+    if (build / "build.ninja").exists() and has_toolkit(build):
         return
+    if not os.access(build if build.exists() else build.parent, os.W_OK):
+        raise PermissionError(errno.EACCES, "", str(build))
     require_tools(preset)
     if preset == "aarch64":
         import aarch64
@@ -174,7 +184,7 @@ def has_thread_sanitizer() -> bool:
     """Whether a program with it starts here. On some kernels it does not find room for its shadow
     memory."""
     cxx = next((word.partition("=")[2] for word in compilers("course")), "clang++")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:  # /tmp may be noexec
         source, program = Path(folder, "empty.cpp"), Path(folder, "empty")
         source.write_text("int main() {}\n", encoding="ascii")
         return all(subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -195,7 +205,7 @@ def fix_addresses():
     import ctypes
     libc = ctypes.CDLL(None)
     now = libc.personality(ctypes.c_ulong(0xFFFFFFFF))
-    if not now & NO_RANDOM_ADDRESSES and libc.personality(
+    if now == -1 or not now & NO_RANDOM_ADDRESSES and libc.personality(
             ctypes.c_ulong(now | NO_RANDOM_ADDRESSES)) == -1:
         raise Failure(
             f"ThreadSanitizer cannot run: {bits} bits of addresses are random here "

@@ -113,6 +113,10 @@ TABLE = {
         Command("tidy", "", "check the sources with clang-tidy", "checks:tidy", flags="solved"),
         Command("pages", "[NN...]", "run the commands that the pages show, and compare their "
                 "output", "pages:main", ("a lab's number; else all pages",), flags="solved"),
+        Command("matrix", "[ROW...]", "with other compilers, systems and containers, run lab 06, "
+                "explore and check, and write the tables of what was seen", "matrix:main",
+                ("a row's name: g++-11; else all",), {"--check": "run each row's last command, and "
+                 "compare with the tables"}),
         Command("play", "[ID...]", "check the course itself: every stub, wrong answer and solution",
                 "play:main", ("an exercise (05.2), a lab (05), or bad: answers that hang, crash "
                 "...; else all",), {"--others": "also each rule on the answers of all other rules "

@@ -9,15 +9,24 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tool import Failure
+from tool import ROOT, Failure
 
 HERE = Path(__file__).resolve().parent
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or
-             Path(os.environ.get("HOME") or "/root", ".cache")) / "symm"
 BUILD = ("g++", "cmake", "ninja-build", "git", "libgtest-dev", "libgmock-dev", "libbenchmark-dev",
          "libcli11-dev", "libfmt-dev", "python3", "python3-venv")
 # Before Debian 12 the sanitizers' runtimes were part of clang.
 SANITIZERS = ("clang", "llvm", "?lld", "?libclang-rt-dev")
+
+
+def cache_folder() -> Path:
+    """The user's, or one in the repository for a user who has none."""
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or
+                 Path(os.environ.get("HOME") or "/root", ".cache")) / "symm"
+    there = next(path for path in (usual, *usual.parents) if os.path.exists(path))
+    return usual if there == usual or os.access(there, os.W_OK) else ROOT / "build/cache"
+
+
+CACHE = cache_folder()
 
 
 def output_of(*command) -> str:
@@ -86,6 +95,17 @@ def install(*packages: str):
                 print(line, end="", flush=True)
     if process.returncode != 0 and is_required:
         raise Failure(f"could not install {' '.join(wanted)}")
+
+
+def newest_clang() -> int:
+    """The highest version that this release has."""
+    def known() -> int:
+        names = output_of("apt-cache", "pkgnames", "clang-")
+        return max(map(int, re.findall(r"^clang-(\d+)$", names, re.M)), default=0)
+
+    if known() < 16:  # there are no lists of packages yet
+        update_lists()
+    return known()
 
 
 def has_pip() -> bool:

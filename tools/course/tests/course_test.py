@@ -764,8 +764,8 @@ assert verdict.judge(course, solved).passed
                     "trace": [], "explore": ["05"], "build": [], "install": ["/nowhere"],
                     "tidy": [], "pages": ["01"]}
         self.assertEqual(commands - set(building),
-                         {"list", "plot", "docs", "format", "lint", "play", "commands", "release",
-                          "setup"})
+                         {"list", "plot", "docs", "format", "lint", "matrix", "play", "commands",
+                          "release", "setup"})
         for command, arguments in building.items():
             log.unlink(missing_ok=True)
             ended = subprocess.run(

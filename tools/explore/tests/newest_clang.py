@@ -17,7 +17,7 @@ from unseen import unseen
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parents[1] / "lab"))
-from packages import install, output_of, update_lists  # noqa: E402
+from packages import install, newest_clang, output_of  # noqa: E402
 
 RUN = ["litmus", "programs", "memory", "blocks", "streams", "cuda_kernel", "04"]
 LOOKED_AT = ["04", "05", "ring", "06_mailbox_by_rule", "06_windows_by_rule", "06_ring_by_rule",
@@ -28,21 +28,11 @@ NOT_TAKEN = re.compile(r"^.*?clang\+\+ |-Winvalid-pch|-Xclang -include(-pch)? -X
                        r"-Xclang -fno-pch-timestamp|-Werror\S*|-MD -MT \S+ -MF \S+")
 
 
-def newest_version() -> int:
-    def known() -> int:
-        names = output_of("apt-cache", "pkgnames", "clang-")
-        return max(map(int, re.findall(r"^clang-(\d+)$", names, re.M)), default=0)
-
-    if known() < 16:  # there are no lists of packages yet
-        update_lists()
-    return known()
-
-
 class Newest:
     """The newest clang, which compiles what `build` has compiled."""
 
     def __init__(self, build: Path):
-        name = f"clang-{newest_version()}"
+        name = f"clang-{newest_clang()}"
         install(name)
         self.compiler = name.replace("clang", "clang++")
         self.build = build
