@@ -1,7 +1,7 @@
 // Joining: the first row of the table in socket_bootstrap.hpp. Rank 0 is the root, to which the
 // others connect.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

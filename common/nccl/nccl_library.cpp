@@ -1,7 +1,7 @@
 #include "common/nccl/nccl_library.hpp"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <glob.h>
 #include <unistd.h>
 

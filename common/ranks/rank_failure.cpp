@@ -67,7 +67,7 @@ void report(int socket, const std::optional<RankFailure>& failure) noexcept {
         if (failure) {
             const Report head{failure->when, failure->usage, failure->remote};
             const std::string_view text = std::string_view(failure->text).substr(0, kMaxText);
-            packet.resize(sizeof(head) + text.size());
+            packet = std::vector<std::byte>(sizeof(head) + text.size());
             std::memcpy(packet.data(), &head, sizeof(head));
             std::memcpy(packet.data() + sizeof(head), text.data(), text.size());
         }

@@ -1,6 +1,6 @@
 #include "common/sys/environment.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>

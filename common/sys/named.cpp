@@ -1,6 +1,6 @@
 #include "common/sys/named.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "labs/02_access/access.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>

@@ -1,6 +1,6 @@
 #include "labs/02_access/access_steps.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "common/cuda/check.hpp"
 #include "common/test_pattern/test_pattern.hpp"

@@ -1,6 +1,6 @@
 #include "symm/nodes/mpi_rail.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>

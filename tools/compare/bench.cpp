@@ -3,7 +3,7 @@
 // (common/nccl/turn_timer.hpp) times calls, one by one or as a graph.
 
 #include <benchmark/benchmark.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 #include "tools/explore/counterexample.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <deque>

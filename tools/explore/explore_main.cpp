@@ -1,6 +1,6 @@
 #include "tools/explore/explore_main.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,6 @@
 #include "tools/explore/log.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 
 #include <algorithm>

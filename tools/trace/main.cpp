@@ -2,7 +2,7 @@
 // and back. Without GPUs or NCCL, NCCL's calls are read from a recording.
 
 #include <fmt/chrono.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <charconv>

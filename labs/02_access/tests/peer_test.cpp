@@ -1,6 +1,6 @@
 // The peer matrix, the self-test, and the steps that use them.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <map>

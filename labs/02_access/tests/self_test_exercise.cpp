@@ -1,7 +1,7 @@
 // The self-test of a pair, on a machine that loses something between some pairs:
 // SYMM_EMU_DEVICES=6 SYMM_EMU_LOSSY=1:0:stores,2:0:loads,3:0:copies.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <string>

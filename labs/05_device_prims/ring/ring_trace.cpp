@@ -1,7 +1,7 @@
 #include "labs/05_device_prims/ring/ring_trace.hpp"
 
 #include <fmt/core.h>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,7 +2,7 @@
 /// \file
 /// What an exploration has found, against what a test expects.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <regex>
 #include <string>
