@@ -30,7 +30,8 @@ FIRST = ["README.md", "docs/ONE_DAY.md", "docs/READ.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/MEASURED.md",
         "docs/NCCL.md", "docs/QUESTIONS.md", "docs/DRIVER_CALLS.md", "docs/EXPLORE.md",
         "docs/EXPLORE_YOURS.md", "docs/FAILURES.md", "docs/DESIGN.md", "common/emu/README.md",
-        "docs/ENVIRONMENT.md", "docs/TEACHING.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+        "docs/ENVIRONMENT.md", "docs/SETUPS.md", "docs/TEACHING.md", "CONTRIBUTING.md",
+        "CHANGELOG.md"]
 MEASURED = "<!-- results.py: everything -->\n"
 MANY = 6  # sections: a page that has them gets a table of contents
 RECORDED = re.compile(r"^\[!\[[^\]]*\]\(\s*(\S*docs/pictures/(\w+)_steps\.svg)\)\]\(\s*(\S+)\).*?"
