@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
-PAGE = """<pre id="faults"></pre><script>
+PAGE = """<meta charset="utf-8"><pre id="faults"></pre><script>
 const {NAMES} = VALUES, faults = [];
 SCRIPT
 document.body.onload = () => main().catch(error => faults.push(String(error.stack))).then(
@@ -31,7 +31,7 @@ def run(script: str, values: dict, checked: str, folder: str | None = None, serv
         print(f"{checked} not checked: chromium-headless-shell is not installed", file=sys.stderr)
         return 1 if "CI" in os.environ else 0
     text = PAGE.replace("NAMES", ", ".join(values)).replace("VALUES", json.dumps(values))
-    with tempfile.NamedTemporaryFile("w", suffix=".html", dir=folder) as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".html", dir=folder, encoding="utf-8") as file:
         file.write(text.replace("SCRIPT", script))
         file.flush()
         shown = subprocess.run(
