@@ -9,10 +9,10 @@ namespace symm {
 namespace {
 
 constexpr bool kInWindows = true;
-constexpr MostShapes kMost{{128, 512}, {264, 512}, true, true};
+constexpr MostShapes kMostShapes{{128, 512}, {264, 512}, true, true};
 
 // These tests use this table, on emulated and on real GPUs.
-Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
+Tuner tuner(const MostShapes& most = kMostShapes, const TunerOverrides& overrides = {}) {
     return {TuningTable::parse("ranks calls oneshot sentinel push twoshot chunks\n"
                                "2 floating 16K 8M - 16M 96M\n"
                                "2 integer 512K - - 16M 96M\n"
@@ -143,8 +143,8 @@ TEST(Tuner, SaysWhetherScratchMemoryIsNeeded) {
     constexpr std::size_t kSmall = 16 << 20;
     EXPECT_FALSE(may_take_chunks(kSmall, tuner()));
     EXPECT_TRUE(may_take_chunks(kSmall + 4, tuner()));
-    EXPECT_TRUE(may_take_chunks(kSmall, tuner(kMost, {Algorithm::kChunks})));
-    MostShapes shared = kMost;
+    EXPECT_TRUE(may_take_chunks(kSmall, tuner(kMostShapes, {Algorithm::kChunks})));
+    MostShapes shared = kMostShapes;
     shared.own_devices = false;
     EXPECT_FALSE(may_take_chunks(std::size_t{1} << 33, tuner(shared)));
     constexpr MostShapes kFew{{16, 512}, {16, 512}, true, false};
@@ -171,7 +171,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
                  std::invalid_argument);
     EXPECT_THROW(plan({DataType::kInt32, 10, 3, !kInWindows}, Algorithm::kPush),
                  std::invalid_argument);
-    MostShapes shared = kMost;
+    MostShapes shared = kMostShapes;
     shared.own_devices = false;
     EXPECT_THROW(plan({DataType::kFloat, 10, 2, kInWindows}, Algorithm::kCopy, tuner(shared)),
                  std::invalid_argument);
@@ -182,7 +182,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
 
 // Chunks and the copy engine can write to scratch memory only.
 TEST(Tuner, TakesLargeCallsFromAnyMemory) {
-    MostShapes shared = kMost;
+    MostShapes shared = kMostShapes;
     shared.own_devices = false;
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
     EXPECT_EQ(plan(elsewhere).algorithm, Algorithm::kCopy);
@@ -211,7 +211,7 @@ TEST(Tuner, TakesLargeCallsFromAnyMemory) {
 
 // Scratch memory holds one piece.
 TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
-    MostShapes shared = kMost;
+    MostShapes shared = kMostShapes;
     shared.own_devices = false;
     const auto outside = [&](DataType type, std::size_t count, Algorithm asked = Algorithm::kAuto,
                              int ranks = 2) {
@@ -236,11 +236,11 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
 TEST(Tuner, IsOverruled) {
     TunerOverrides overrides{Algorithm::kTwoShot, 1000, 70};
     const CallSize small{DataType::kFloat, 100, 2, kInWindows};
-    const CallPlan overruled = plan(small, Algorithm::kAuto, tuner(kMost, overrides));
+    const CallPlan overruled = plan(small, Algorithm::kAuto, tuner(kMostShapes, overrides));
     EXPECT_EQ(overruled.algorithm, Algorithm::kTwoShot);
     EXPECT_EQ(overruled.shape.blocks, 128U);
     EXPECT_EQ(overruled.shape.threads, 64U);
-    EXPECT_EQ(plan(small, Algorithm::kSentinel, tuner(kMost, overrides)).algorithm,
+    EXPECT_EQ(plan(small, Algorithm::kSentinel, tuner(kMostShapes, overrides)).algorithm,
               Algorithm::kSentinel);
 }
 
