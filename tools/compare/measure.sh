@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# measure.sh BIN FOLDER: makes the AllReduce's measurements (docs/MEASURED.md) on a machine with 2,
-# 4 or 8 GPUs, in less than ten minutes. BIN holds the programs (build/release/bin, possibly copied
-# from another machine). Each run writes NAME.txt and NAME.json to FOLDER, the most important run
-# first. A program that calls multicast is ended (without_multicast.cpp). Exit status 1 if a run
-# failed or took too long.
+# measure.sh BIN FOLDER [NCCL]: makes the AllReduce's measurements (docs/MEASURED.md) on a machine
+# with 2, 4 or 8 GPUs, in less than ten minutes. BIN holds the programs (build/release/bin, possibly
+# copied from another machine). NCCL is the folder of a newer libnccl.so.2, with which the
+# collectives are measured once more. Each run writes NAME.txt and NAME.json to FOLDER, the most
+# important run first. A program that calls multicast is ended (without_multicast.cpp). Exit status
+# 1 if a run failed or took too long.
 set -uo pipefail
-bin=$(realpath "${1:?usage: measure.sh BIN FOLDER}")
-folder=${2:?usage: measure.sh BIN FOLDER}
+bin=$(realpath "${1:?usage: measure.sh BIN FOLDER [NCCL]}")
+folder=${2:?usage: measure.sh BIN FOLDER [NCCL]}
+newest=${3:+$(realpath "$3")}
 readonly seconds_at_most=580
 failures=0
 mkdir -p "$folder" && cd "$folder" || exit 1
@@ -26,12 +28,22 @@ bench() {  # name, seconds at most, the benchmark's arguments
     run "$1" "$2" "$bin/06_allreduce_bench" --driver native --json "$1.json" "${@:3}"
 }
 
+compare() {  # as bench, with each NCCL
+    bench "$@"
+    [[ -z $newest ]] || LD_LIBRARY_PATH=$newest bench "$1_newest_nccl" "${@:2}"
+}
+
 run machine 20 bash -c 'date; nvidia-smi; nvidia-smi topo -m'
-bench float_graph 120 -G 1
-bench bfloat16_graph 120 -G 1 -d bfloat16
+compare float_graph 120 -G 1
+compare bfloat16_graph 120 -G 1 -d bfloat16
+for collective in reducescatter allgather; do
+    compare "${collective}_graph" 60 -G 1 --collective "$collective"
+    compare "${collective}_graph_unregistered" 60 -G 1 -R 0 --collective "$collective"
+done
+compare float_graph_unregistered 60 -G 1 -R 0
+run alltoall 60 env ${newest:+LD_LIBRARY_PATH="$newest"} SYMM_DRIVER=native "$bin/your_own_bench" \
+    alltoall "$(nvidia-smi -L | wc -l)" 268435456
 bench float 120
-bench reducescatter_graph 60 -G 1 --collective reducescatter
-bench allgather_graph 60 -G 1 --collective allgather
 SYMM_MAX_BLOCKS=16 bench float_graph_16_blocks 60 -G 1 -b 1M --rounds 3
 SYMM_MAX_BLOCKS=64 bench float_graph_64_blocks 120 -G 1
 # Each algorithm alone, to find the tuner's limits.
