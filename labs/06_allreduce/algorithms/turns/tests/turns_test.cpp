@@ -33,10 +33,10 @@ protected:
         std::vector<OfBlock> all;
         for (int rank = 0; rank < ranks_; ++rank) {
             for (unsigned i = 0; i < blocks_; ++i) {
-                all.push_back({rank, 0,
-                               Turns(simt::ThreadBlock(&block_, 0),
-                                     {memory_.data(), sizeof(TurnsMemory)}, rank, ranks_, turns_,
-                                     paced)});
+                all.push_back(
+                    {rank, 0,
+                     Turns(simt::ThreadBlock(&block_, 0), {memory_.data(), sizeof(TurnsMemory)},
+                           rank, ranks_, turns_, paced)});
             }
         }
         return all;
