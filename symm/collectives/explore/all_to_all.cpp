@@ -35,6 +35,7 @@ struct Calls {
     bool overlap = false;  ///< Each call is a dependent launch, with its own buffers.
     std::size_t part = 0;  ///< Elements of a part, at most; 0: kPart.
     bool in_turn = false;  ///< Every second call is by packets.
+    bool paced = true;     ///< Stores into windows have turns.
 
     bool in_windows(unsigned call) const { return windows && !(in_turn && call % 2 == 1); }
 };
@@ -90,7 +91,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
                                    memory.meeting(rank, out, out),
                                    memory.barrier(rank),
                                    memory.turns,
-                                   true};
+                                   calls.paced};
         call.stride = part * sizeof(T);
         const auto fill = [=](unsigned c) {
             const auto [in, out, counts, received] = of_call(c);
@@ -291,6 +292,9 @@ int main(int argc, char** argv) {
         scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
         scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
         scene("windows/3x1", {3, 2, {}, mixed, true}),
+        scene("windows/3x2", {3, 1, {.threads = 2}, mixed, true}),
+        scene("windows/3x1/free",
+              {.ranks = 3, .calls = 2, .counts = mixed, .windows = true, .paced = false}),
         scene("windows/3x1/none", {3, 1, {}, none, true}),
         {"all_to_all/part/9GB", place_far_part, false},
         scene("counts/2x1/huge", {2, 2, {}, huge}),
