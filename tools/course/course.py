@@ -585,6 +585,7 @@ def update(course, _, args):
     """Takes a newer version of the repository: merges it into the branch of the answers, and then
     has the stubs and solutions from there."""
     try:
+        keep.git("rev-parse", "--git-dir")  # or git says why not
         if keep.branch() != keep.BRANCH:
             raise keep.GitError(f"only the branch '{keep.BRANCH}' needs it: elsewhere, `git pull`")
         if args.version is None:

@@ -35,8 +35,11 @@ def git(*arguments: str, text: str = "", more: dict | None = None) -> str:
     except FileNotFoundError:
         raise GitError("git is not installed") from None
     if ended.returncode != 0:
-        error = GitError(ended.stderr.decode(errors="replace").strip() or
-                         f"git {arguments[0]} failed")
+        why = ended.stderr.decode(errors="replace").strip() or f"git {arguments[0]} failed"
+        if "dubious ownership" in why:
+            why = ("git reads no clone of another user's unless you trust it: git config --global "
+                   f"--add safe.directory '{ROOT}'")
+        error = GitError(why)
         error.output = ended.stdout.decode(errors="replace").strip()
         raise error
     return ended.stdout.decode().removesuffix("\n")

@@ -540,7 +540,7 @@ assert solved == {"B.8": {"Wrong answers before": "3"}}, solved
                     [sys.executable, "-B", "-c", f"""
 import os, pathlib, signal, sys
 sys.path[:0] = ["tools/lab", "tools/course"]
-import course, keep, main
+import course, exercises, keep, main
 calls = 0
 def counted(function, is_change):
     def call(*arguments, **more):
@@ -726,6 +726,21 @@ tool.run(lambda: course.run(main.parse(["update", "main"])))
                              ["+    // not committed"])
             self.assertIn("/**/", (self.root / ".course/01.4.original").read_text())
             self.newer_version()
+
+    def test_a_clone_of_another_user_needs_git_to_trust_it(self):
+        self.begin_history()
+        text = self.run_python("""
+import course, exercises, keep, main
+environment = keep.environment
+keep.environment = lambda: {**environment(), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+keep.require_place()
+try:
+    course.run(main.parse(["update"]))
+except exercises.CourseError as error:
+    print(error)
+""")
+        self.assertEqual(text.count(f"git config --global --add safe.directory '{self.root}'"), 2,
+                         text)
 
     def three_exercises(self):
         """One is a stub, one a planted fault, and one is solved and accepted."""
