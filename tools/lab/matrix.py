@@ -189,10 +189,11 @@ def main(args):
     for name in args.row:
         if name not in names:
             raise Failure(f"there is no row '{name}': choose from {' '.join(names)}", 2)
+    wanted = args.row or names
     for table in tables:
-        for row in table.rows:
-            if row.name in (args.row or names) and args.check:
+        for row in (row for row in table.rows if row.name in wanted):
+            if args.check:
                 compare(table, row, seen(row, row.commands[-1:]))
-            elif row.name in (args.row or names):
+            else:
                 put(table, row, seen(row, row.commands))
     return 0

@@ -64,14 +64,14 @@ def root_of(release: str, folder: Path) -> Path:
     return root
 
 
-def words_in(root: Path, system: System, folder: Path, command: str) -> list:
+def words_in(root: Path, system: System, folder: Path, command: str, more=()) -> list:
     """The words that run a command of the shell in `folder`."""
     return ["bwrap", "--die-with-parent", "--unshare-pid", "--bind", root, "/", "--proc", "/proc",
             "--dev", "/dev", "--perms", "1777", "--tmpfs", "/tmp", "--tmpfs", "/course",
             "--bind", folder, HERE, "--ro-bind", "/etc/resolv.conf", "/etc/resolv.conf",
             "--ro-bind", CERTIFICATES, "/run/certificates", "--clearenv", "--setenv", "PATH", PATH,
             "--setenv", "HOME", "/root", "--setenv", "PIP_CERT", "/run/certificates",
-            "--chdir", HERE, *system.more, "sh", "-c",
+            "--chdir", HERE, *more, *system.more, "sh", "-c",
             f"{system.before or ':'} && {system.by} sh -c {shlex.quote(command)}"]
 
 
@@ -95,8 +95,8 @@ def run_in(system: System, folder: Path, command: str) -> tuple:
     more: list = []
     with contextlib.ExitStack() as files:
         if system.without:
-            root = Path(files.enter_context(temporary(root)), "root")
-            subprocess.run(["cp", "-al", root_of(system.release, folder), root], check=True)
+            whole, root = root, Path(files.enter_context(temporary(root)), "root")
+            subprocess.run(["cp", "-al", whole, root], check=True)
             for program in system.without:
                 (root / program).unlink()
 
@@ -110,6 +110,4 @@ def run_in(system: System, folder: Path, command: str) -> tuple:
         if system.docker_on_ubuntu:
             more += ["--ro-bind-data", file_with(b"32\n"), "/proc/sys/vm/mmap_rnd_bits",
                      "--seccomp", file_with(refusal_of_personality())]
-        words = words_in(root, system, folder, command)
-        at = words.index("sh")
-        return run([*words[:at], *more, *words[at:]], passed)
+        return run(words_in(root, system, folder, command, more), passed)
